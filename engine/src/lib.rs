@@ -1,1 +1,7 @@
-//! Placeholder until its first content lands.
+//! Bronzeward's workflows, written once over ports.
+//!
+//! The server gives the ports PostgreSQL, OpenBao, Talos and a clock; the
+//! simulator gives them its own. Never in this crate: a runtime, a socket, a
+//! clock, randomness, a `dyn` port, or an await on anything that is not a port.
+
+pub mod ports;

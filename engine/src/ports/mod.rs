@@ -1,0 +1,4 @@
+//! What the workflows ask of the world. One trait per capability and identity, so
+//! that a workflow's fields are its authority. A method is declared
+//! `-> impl Future<Output = T> + Send` and implemented as a plain `async fn`.
+

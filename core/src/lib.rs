@@ -4,4 +4,15 @@
 //! crate: async, I/O, a clock, randomness, serde derives of wire bodies, Diesel
 //! or prost types. Each edge has its own form and converts by hand.
 
+pub mod authority;
+pub mod digest;
 pub mod document;
+pub mod epoch;
+pub mod fence;
+pub mod id;
+pub mod inventory;
+pub mod principal;
+pub mod problem;
+pub mod revision;
+pub mod rules;
+pub mod time;

@@ -1,1 +1,9 @@
-//! Placeholder until its first content lands.
+//! The store on PostgreSQL: migrations, sessions, transactions, and the statements
+//! behind the store port.
+//!
+//! The server builds it and hands it to the engine. No business decision is made here:
+//! what a write may depend on arrives as values, and becomes a WHERE clause. Never in
+//! this crate: a rule of its own, a provider call, a secret in an error or a log.
+
+#[rustfmt::skip]
+pub mod schema;

@@ -5,7 +5,7 @@
 //! module: an order of epochs. A restore rewinds counters, so "later" would be a
 //! guess.
 
-use crate::id::EpochId;
+pub use crate::id::EpochId;
 use crate::rules::{Rule, Rules};
 
 /// The epoch a process may act in: the one it read at its start, or the one its own

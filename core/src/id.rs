@@ -191,7 +191,37 @@ pub type PrincipalId = Id<kind::Principal>;
 pub type TokenId = Id<kind::Token>;
 /// A staging claim's identifier: the `<claim id>` of a generation path.
 pub type IngestionId = Id<kind::Ingestion>;
+/// The same identifier, named for what it names in the database.
+pub type ClaimId = IngestionId;
 pub type ActId = Id<kind::Act>;
+
+/// A head of any kind. The variants stand in the order of their prefixes, so that the
+/// order of heads is the order of their texts: publications lock in it (PA §6.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum HeadId {
+    Assignment(AssignmentId),
+    Fragment(FragmentId),
+    Profile(ProfileId),
+}
+
+impl HeadId {
+    pub fn parse(text: &str) -> Result<Self, IdError> {
+        AssignmentId::parse(text)
+            .map(HeadId::Assignment)
+            .or_else(|_| FragmentId::parse(text).map(HeadId::Fragment))
+            .or_else(|_| ProfileId::parse(text).map(HeadId::Profile))
+    }
+}
+
+impl fmt::Display for HeadId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            HeadId::Assignment(id) => id.fmt(f),
+            HeadId::Fragment(id) => id.fmt(f),
+            HeadId::Profile(id) => id.fmt(f),
+        }
+    }
+}
 
 const SYMBOLS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
 const LENGTH: usize = 26;
@@ -406,6 +436,24 @@ mod tests {
         ];
         let distinct: std::collections::BTreeSet<_> = prefixes.iter().collect();
         assert_eq!(distinct.len(), prefixes.len());
+    }
+
+    #[test]
+    fn heads_of_different_kinds_sort_as_their_texts_do() {
+        let mut heads = vec![
+            HeadId::Profile(ProfileId::from_bits(1)),
+            HeadId::Fragment(FragmentId::from_bits(u128::MAX)),
+            HeadId::Fragment(FragmentId::from_bits(1)),
+            HeadId::Assignment(AssignmentId::from_bits(u128::MAX)),
+        ];
+        heads.sort();
+        let texts: Vec<_> = heads.iter().map(HeadId::to_string).collect();
+        let mut sorted = texts.clone();
+        sorted.sort();
+        assert_eq!(texts, sorted);
+        for head in heads {
+            assert_eq!(HeadId::parse(&head.to_string()), Ok(head));
+        }
     }
 
     proptest! {

@@ -5,3 +5,7 @@
 //! clock, randomness, a `dyn` port, or an await on anything that is not a port.
 
 pub mod ports;
+pub mod request;
+pub mod rows;
+pub mod tx;
+pub mod world;

@@ -2,3 +2,7 @@
 //! that a workflow's fields are its authority. A method is declared
 //! `-> impl Future<Output = T> + Send` and implemented as a plain `async fn`.
 
+mod runtime;
+pub mod store;
+
+pub use runtime::{Alert, AlertSink, Entropy, KeyedDigests, Notifier, Timer, Wake};

@@ -1,0 +1,73 @@
+//! The store port: PostgreSQL in production, a simulated database in the model.
+//!
+//! A transaction is a value that is committed, rolled back or dropped. Lock calls
+//! live in [`Locks`]; engine code reaches them through the typed levels of
+//! [`crate::tx`] only. Reads that a snapshot and a transaction share are the
+//! `…Reads` traits, writes are the `…Writes` traits, one pair per family.
+//! No business decision is made behind this port: what a write may depend on
+//! comes in as a [`Guard`].
+
+mod guard;
+mod locks;
+mod requests;
+
+pub use guard::{Condition, Guard, Written};
+pub use locks::{LockMode, Locks, Select};
+pub use requests::{IdempotencyRecord, RequestReads, RequestWrites};
+
+use std::future::Future;
+
+/// How a statement or a commit failed. No text of the database is carried: it can
+/// quote values. The adapter logs the SQLSTATE.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum StoreError {
+    /// The database chose this transaction as a deadlock's victim (PA §5 rule 5).
+    #[error("deadlock")]
+    Deadlock,
+    /// No connection could be had, or it was lost before COMMIT was sent: nothing committed.
+    #[error("database unavailable")]
+    Unavailable,
+    /// The connection was lost after COMMIT was sent: the outcome is unknown (PA §5 rule 6).
+    #[error("commit outcome unknown")]
+    CommitUnknown,
+    /// A unique index refused the row; names the index.
+    #[error("unique index {0}")]
+    Unique(&'static str),
+    /// A check, trigger, foreign key or deferred constraint refused; names it where known.
+    #[error("integrity constraint {0}")]
+    Integrity(&'static str),
+    /// Anything else: a fault of the server or of this program.
+    #[error("database fault")]
+    Fault,
+}
+
+/// Where transactions and snapshots begin.
+pub trait Store: Send + Sync + 'static {
+    type Tx: StoreTx;
+    type Snapshot: Snapshot;
+
+    /// A read-committed transaction (PA §5 rule 3).
+    fn begin(&self) -> impl Future<Output = Result<Self::Tx, StoreError>> + Send;
+
+    /// A read-only REPEATABLE READ transaction: one state of the database.
+    fn snapshot(&self) -> impl Future<Output = Result<Self::Snapshot, StoreError>> + Send;
+}
+
+/// Everything that can be read, in a transaction or a snapshot.
+pub trait StoreReads: RequestReads + Send {}
+
+/// One state of the database, read only.
+pub trait Snapshot: StoreReads + Send + 'static {
+    /// Ends it, so that the connection can be used again.
+    fn close(self) -> impl Future<Output = ()> + Send;
+}
+
+/// One open transaction. Dropping it open leaves nothing of it behind.
+pub trait StoreTx: StoreReads + Locks + RequestWrites + Send + 'static {
+    /// Sends COMMIT. Refused as a fault when a statement of this transaction failed,
+    /// since the database would answer such a COMMIT with a silent ROLLBACK.
+    fn commit(self) -> impl Future<Output = Result<(), StoreError>> + Send;
+
+    /// Sends ROLLBACK, so that the connection can be used again.
+    fn rollback(self) -> impl Future<Output = ()> + Send;
+}

@@ -1,0 +1,103 @@
+//! The world a workflow runs in: one type per port, and the rules.
+//!
+//! The server names the real adapters and [`bronzeward_core::rules::Enforced`]; the
+//! harness and the simulator name theirs. A workflow is a struct over `W: World` that
+//! holds just the ports it may use, so its authority is its field list.
+
+use std::sync::Arc;
+
+use bronzeward_core::epoch::ProcessEpoch;
+use bronzeward_core::fence::Owner;
+use bronzeward_core::id::{EpochId, Id};
+use bronzeward_core::revision::EtagToken;
+use bronzeward_core::rules::Rules;
+
+use crate::ports::store::Store;
+use crate::ports::{AlertSink, Entropy, KeyedDigests, Notifier, Timer};
+
+/// A world's transactions and snapshots.
+pub type RawTx<W> = <<W as World>::Store as Store>::Tx;
+pub type RawSnapshot<W> = <<W as World>::Store as Store>::Snapshot;
+
+/// Names a type per port and the rules.
+pub trait World: Send + Sync + 'static {
+    type Rules: Rules;
+    type Store: Store;
+    type Entropy: Entropy;
+    type Timer: Timer;
+    type Notifier: Notifier;
+    type Alerts: AlertSink;
+    type Ingestion: KeyedDigests;
+}
+
+/// Who this process is to the fences (PA §5.1): its owner string and the epoch it read
+/// at its start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Process {
+    pub owner: Owner,
+    pub epoch: ProcessEpoch,
+}
+
+/// The database half of a world: what transactions are made of, and nothing that leaves
+/// the database. Transaction code is given this and no more, so no provider or node call
+/// can stand inside one (PA-TX-11).
+pub struct Db<W: World> {
+    store: Arc<W::Store>,
+    entropy: Arc<W::Entropy>,
+    rules: W::Rules,
+    process: Arc<Process>,
+}
+
+impl<W: World> Clone for Db<W> {
+    fn clone(&self) -> Self {
+        Self {
+            store: Arc::clone(&self.store),
+            entropy: Arc::clone(&self.entropy),
+            rules: self.rules,
+            process: Arc::clone(&self.process),
+        }
+    }
+}
+
+impl<W: World> Db<W> {
+    pub fn new(
+        store: Arc<W::Store>,
+        entropy: Arc<W::Entropy>,
+        rules: W::Rules,
+        process: Process,
+    ) -> Self {
+        Self {
+            store,
+            entropy,
+            rules,
+            process: Arc::new(process),
+        }
+    }
+
+    pub fn store(&self) -> &W::Store {
+        &self.store
+    }
+
+    pub fn rules(&self) -> W::Rules {
+        self.rules
+    }
+
+    pub fn process(&self) -> &Process {
+        &self.process
+    }
+
+    /// A fresh identifier.
+    pub fn mint<K: bronzeward_core::id::Kind>(&self) -> Id<K> {
+        Id::from_bits(self.entropy.bits())
+    }
+
+    /// A fresh ETag token.
+    pub fn mint_token(&self) -> EtagToken {
+        EtagToken::from_bits(self.entropy.bits())
+    }
+
+    /// Whether this process may issue ownership in `current` (PA §5.1).
+    pub fn admits(&self, current: EpochId) -> bool {
+        self.process.epoch.admits(&self.rules, current).is_ok()
+    }
+}

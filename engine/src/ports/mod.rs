@@ -2,6 +2,7 @@
 //! that a workflow's fields are its authority. A method is declared
 //! `-> impl Future<Output = T> + Send` and implemented as a plain `async fn`.
 
+pub mod node;
 mod runtime;
 pub mod store;
 

@@ -129,8 +129,8 @@ CREATE TABLE principal (
     revoked     boolean NOT NULL DEFAULT false,
     revoked_at  timestamptz,
     created_at  timestamptz NOT NULL DEFAULT now(),
-    CONSTRAINT principal_subject UNIQUE (iss, sub),
-    CONSTRAINT principal_name UNIQUE (name),
+    CONSTRAINT principal_iss_sub_key UNIQUE (iss, sub),
+    CONSTRAINT principal_name_key UNIQUE (name),
     CONSTRAINT principal_shape CHECK (
         CASE kind
             WHEN 'human' THEN iss <> '' AND sub <> '' AND iss IS NOT NULL
@@ -224,14 +224,14 @@ CREATE TABLE automation_token (
     expires_at    timestamptz NOT NULL,
     revoked_at    timestamptz,
     -- No automation holds approver or recovery-admin (PA §15 invariant 12).
-    CONSTRAINT automation_token_roles CHECK (
+    CONSTRAINT automation_token_roles_check CHECK (
         cardinality(roles) BETWEEN 1 AND 3
         AND roles <@ ARRAY['viewer', 'author', 'publisher']
         AND array_position(roles, NULL) IS NULL),
     CONSTRAINT automation_token_expiry CHECK (
         expires_at > issued_at AND expires_at <= issued_at + interval '90 days')
 );
-CREATE UNIQUE INDEX automation_token_one_valid ON automation_token (principal_id)
+CREATE UNIQUE INDEX automation_token_unrevoked ON automation_token (principal_id)
     WHERE revoked_at IS NULL;
 COMMENT ON TABLE automation_token IS
     'PA §10.2: the digest of a service identity''s token; one unrevoked per identity. Mutable.';
@@ -250,7 +250,7 @@ CREATE TABLE cluster (
     created_role     role_name NOT NULL,
     epoch            ep_id NOT NULL REFERENCES recovery_epoch (id),
     created_at       timestamptz NOT NULL DEFAULT now(),
-    CONSTRAINT cluster_talos_cluster_id UNIQUE (talos_cluster_id)
+    CONSTRAINT cluster_talos_cluster_id_key UNIQUE (talos_cluster_id)
 );
 COMMENT ON TABLE cluster IS 'PA §3, §7.3. Mutable, revisioned.';
 
@@ -275,7 +275,7 @@ CREATE TABLE machine (
     smbios_uuid      text CHECK (smbios_uuid ~
                          '^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$'),
     talos_node_id    text CHECK (talos_node_id <> ''),
-    hardware         jsonb NOT NULL DEFAULT '{}' CHECK (jsonb_typeof(hardware) = 'object'),
+    serial           text,
     talos_endpoint   text NOT NULL CHECK (talos_endpoint ~ '^([0-9.]+|\[[0-9a-f:.]+\]):[0-9]{1,5}$'),
     platform         text NOT NULL CHECK (platform IN ('metal', 'container', 'cloud')),
     frozen           boolean NOT NULL DEFAULT false,
@@ -290,8 +290,8 @@ CREATE TABLE machine (
     epoch            ep_id NOT NULL REFERENCES recovery_epoch (id),
     created_at       timestamptz NOT NULL DEFAULT now(),
     CONSTRAINT machine_one_identity_key CHECK (num_nonnulls(smbios_uuid, talos_node_id) = 1),
-    CONSTRAINT machine_smbios_uuid UNIQUE (smbios_uuid),
-    CONSTRAINT machine_talos_node_id UNIQUE (talos_node_id),
+    CONSTRAINT machine_smbios_uuid_key UNIQUE (smbios_uuid),
+    CONSTRAINT machine_talos_node_id_key UNIQUE (talos_node_id),
     CONSTRAINT machine_scope_epoch CHECK (scope_state = 'normal' OR scope_epoch IS NOT NULL),
     UNIQUE (cluster_id, id)
 );
@@ -537,12 +537,12 @@ CREATE TABLE head (
     assignment_revision_id asr_id GENERATED ALWAYS AS
         (CASE WHEN kind = 'assignment' THEN revision_id END) STORED
         REFERENCES assignment_revision (id),
-    CONSTRAINT head_name UNIQUE (kind, cluster_id, subject),
+    CONSTRAINT head_name_key UNIQUE (kind, cluster_id, subject),
     CONSTRAINT head_kind_prefix CHECK (left(id, 4) = CASE kind
         WHEN 'fragment' THEN 'frg_' WHEN 'profile' THEN 'prf_' ELSE 'asg_' END),
     CONSTRAINT head_layer CHECK ((kind = 'fragment') = (layer IS NOT NULL))
 );
-CREATE UNIQUE INDEX head_machine ON head (machine_id) WHERE machine_id IS NOT NULL;
+CREATE UNIQUE INDEX head_machine_key ON head (machine_id) WHERE machine_id IS NOT NULL;
 COMMENT ON TABLE head IS
     'PA §3.1: fragment, profile (subject is the name) and assignment (subject is the machine) heads; revision_id NULL once removed. Cluster scope only. Mutable, revisioned.';
 
@@ -631,15 +631,15 @@ CREATE TABLE operation (
         AND (result_release IS NOT NULL) = (kind = 'publish' AND state = 'succeeded')
         AND (result_import_base IS NOT NULL) = (kind = 'ingest' AND state = 'succeeded'))
 );
-CREATE UNIQUE INDEX operation_plan ON operation (plan_id) WHERE plan_id IS NOT NULL;
-CREATE UNIQUE INDEX operation_claim ON operation (claim_id) WHERE claim_id IS NOT NULL;
-CREATE UNIQUE INDEX operation_holds_scope ON operation (machine_id)
+CREATE UNIQUE INDEX operation_plan_key ON operation (plan_id) WHERE plan_id IS NOT NULL;
+CREATE UNIQUE INDEX operation_claim_key ON operation (claim_id) WHERE claim_id IS NOT NULL;
+CREATE UNIQUE INDEX operation_scope_holder ON operation (machine_id)
     WHERE state IN ('committed', 'sending', 'verifying', 'unresolved') AND NOT retired;
-CREATE UNIQUE INDEX operation_holds_rollout ON operation (cluster_id)
+CREATE UNIQUE INDEX operation_rollout_holder ON operation (cluster_id)
     WHERE state IN ('committed', 'sending', 'verifying', 'unresolved') AND NOT retired;
 CREATE UNIQUE INDEX operation_active_publish ON operation (draft_id, draft_revision)
     WHERE kind = 'publish' AND state IN ('queued', 'running');
-CREATE UNIQUE INDEX operation_running_ingest ON operation (draft_id, draft_revision)
+CREATE UNIQUE INDEX operation_active_ingest ON operation (draft_id, draft_revision)
     WHERE kind = 'ingest' AND state = 'running';
 CREATE INDEX operation_machine ON operation (machine_id);
 CREATE INDEX operation_job ON operation (seq)
@@ -678,9 +678,9 @@ CREATE TABLE timeline_event (
             'resume-failed', 'paused', 'marked', 'mark-refused', 'continued',
             'succeeded', 'failed') END)
 );
-CREATE UNIQUE INDEX timeline_event_machine ON timeline_event (machine_id, number)
+CREATE UNIQUE INDEX timeline_event_machine_key ON timeline_event (machine_id, number)
     WHERE machine_id IS NOT NULL;
-CREATE UNIQUE INDEX timeline_event_job ON timeline_event (operation_id, number)
+CREATE UNIQUE INDEX timeline_event_job_key ON timeline_event (operation_id, number)
     WHERE machine_id IS NULL;
 CREATE INDEX timeline_event_operation ON timeline_event (operation_id, number);
 COMMENT ON TABLE timeline_event IS
@@ -761,7 +761,7 @@ CREATE TABLE dependency_status (
     observed_from       timestamptz NOT NULL,
     recorded_at         timestamptz NOT NULL,
     answer_date         timestamptz,
-    CONSTRAINT dependency_status_identity UNIQUE (provider_object, version, created),
+    CONSTRAINT dependency_status_identity_key UNIQUE (provider_object, version, created),
     CONSTRAINT dependency_status_provider CHECK ((provider = 'kv') = (provider_object LIKE '%/%')),
     CONSTRAINT dependency_status_times CHECK (recorded_at >= observed_from),
     CONSTRAINT dependency_status_unknown CHECK ((class = 'unknown') = (unknown_since IS NOT NULL)),
@@ -777,7 +777,7 @@ CREATE TABLE dependency_status (
             'below-decryption-floor-unverified') END)
 );
 -- A KV version holds one creation time; another one is refused (DM §5).
-CREATE UNIQUE INDEX dependency_status_kv ON dependency_status (provider_object, version)
+CREATE UNIQUE INDEX dependency_status_kv_key ON dependency_status (provider_object, version)
     WHERE provider = 'kv';
 COMMENT ON TABLE dependency_status IS
     'DM §5: latest class of one provider object version under its identity; a KV object is a path, a Transit one a key name. Mutable under its row lock.';
@@ -798,7 +798,7 @@ CREATE TABLE release (
     epoch              ep_id NOT NULL REFERENCES recovery_epoch (id),
     published_at       timestamptz NOT NULL,
     writer             xid8 NOT NULL,
-    CONSTRAINT release_draft_revision UNIQUE (draft_id, draft_revision)
+    CONSTRAINT release_draft_revision_key UNIQUE (draft_id, draft_revision)
 );
 CREATE INDEX release_cluster ON release (cluster_id);
 COMMENT ON TABLE release IS
@@ -1036,7 +1036,7 @@ CREATE TABLE approval (
     unseen_overwrite      boolean NOT NULL,
     act_id                act_id NOT NULL REFERENCES act (id) DEFERRABLE INITIALLY DEFERRED,
     at                    timestamptz NOT NULL,
-    CONSTRAINT approval_plan_epoch UNIQUE (plan_id, epoch),
+    CONSTRAINT approval_plan_epoch_key UNIQUE (plan_id, epoch),
     CONSTRAINT approval_reasons CHECK (
         self_approval_reasons <@ ARRAY['created-plan', 'published', 'authored-change',
             'authored-reused', 'owned-automation']
@@ -1151,7 +1151,7 @@ CREATE TABLE attempt (
 COMMENT ON TABLE attempt IS 'EaR 3.3: committed before its request is sent. Immutable.';
 
 CREATE TABLE response (
-    attempt_id att_id PRIMARY KEY REFERENCES attempt (id),
+    attempt_id att_id CONSTRAINT response_attempt_key PRIMARY KEY REFERENCES attempt (id),
     machine_id mch_id NOT NULL REFERENCES machine (id),
     revision   bigint NOT NULL,
     class      text NOT NULL CHECK (class IN
@@ -1199,7 +1199,7 @@ CREATE TABLE drift_record (
         num_nonnulls(resolution, closed_revision, closed_at)
             = CASE state WHEN 'closed' THEN 3 ELSE 0 END)
 );
-CREATE UNIQUE INDEX drift_record_one_open ON drift_record (machine_id) WHERE state = 'open';
+CREATE UNIQUE INDEX drift_open ON drift_record (machine_id) WHERE state = 'open';
 COMMENT ON TABLE drift_record IS
     'EaR 6: named by the revision of its opening entry; observed_digest follows its last observation. Mutable projection.';
 

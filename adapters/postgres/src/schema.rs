@@ -441,7 +441,7 @@ diesel::table! {
         cluster_id -> Text,
         smbios_uuid -> Nullable<Text>,
         talos_node_id -> Nullable<Text>,
-        hardware -> Jsonb,
+        serial -> Nullable<Text>,
         talos_endpoint -> Text,
         platform -> Text,
         frozen -> Bool,

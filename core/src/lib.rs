@@ -6,6 +6,7 @@
 
 pub mod act;
 pub mod authority;
+pub mod dependency;
 pub mod digest;
 pub mod document;
 pub mod epoch;

@@ -13,7 +13,8 @@
 --     instance did; `epoch` is the recovery epoch it happened in (PA §12.1).
 --   * SQLSTATE BW001: change of an immutable table, or a deletion. BW002: row under a
 --     revision of another transaction. BW003: a check of PA §6.2 that is made at commit.
---     BW004: a value that may not move back moved back.
+--     BW004: a value that may not move back moved back. Each names its trigger as the
+--     constraint.
 
 -- 1. Domains ---------------------------------------------------------------------------
 
@@ -65,12 +66,15 @@ CREATE DOMAIN reason_text AS text
 -- <instance>/<process id>/<start token> (IC §3.2, EaR 3.4).
 CREATE DOMAIN owner_text AS text
     CHECK (VALUE ~ '^[^/[:cntrl:]]+/[0-9]+/[^/[:cntrl:]]+$' AND octet_length(VALUE) <= 512);
+-- How a record names the instance that acted: its name, or its whole owner string.
+CREATE DOMAIN controller_text AS text CHECK (VALUE ~ '^[[:graph:]]{1,512}$');
 
 -- 2. Functions of the triggers ---------------------------------------------------------
 
 CREATE FUNCTION bw_refuse_change() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    RAISE EXCEPTION '% of % is refused', TG_OP, TG_TABLE_NAME USING ERRCODE = 'BW001';
+    RAISE EXCEPTION '% of % is refused', TG_OP, TG_TABLE_NAME
+        USING ERRCODE = 'BW001', CONSTRAINT = TG_NAME;
 END $$;
 
 -- The database says who wrote a revision; a value given by the caller is ignored.
@@ -96,11 +100,11 @@ BEGIN
                INTO wrote USING parent;
             IF wrote IS NULL THEN
                 RAISE EXCEPTION '% has no visible % for its row', TG_ARGV[i], TG_TABLE_NAME
-                    USING ERRCODE = 'foreign_key_violation';
+                    USING ERRCODE = 'foreign_key_violation', CONSTRAINT = TG_NAME;
             END IF;
             IF wrote <> pg_current_xact_id() THEN
                 RAISE EXCEPTION 'a row of % for a % of another transaction',
-                    TG_TABLE_NAME, TG_ARGV[i] USING ERRCODE = 'BW002';
+                    TG_TABLE_NAME, TG_ARGV[i] USING ERRCODE = 'BW002', CONSTRAINT = TG_NAME;
             END IF;
         END IF;
         i := i + 2;
@@ -190,7 +194,7 @@ CREATE TABLE act (
     principal_kind  text NOT NULL CHECK (principal_kind IN ('human', 'service')),
     role            role_name,
     action          text NOT NULL CHECK (action <> ''),
-    subjects        jsonb NOT NULL CHECK (jsonb_typeof(subjects) = 'object'),
+    subjects        jsonb NOT NULL CHECK (jsonb_typeof(subjects) = 'array'),
     idempotency_key text,
     request_id      req_id,
     epoch           ep_id NOT NULL REFERENCES recovery_epoch (id),
@@ -656,7 +660,7 @@ CREATE TABLE timeline_event (
     plan_id      pln_id,
     principal_id idn_id REFERENCES principal (id),
     role         role_name,
-    controller   owner_text,
+    controller   controller_text,
     owner_gen    bigint,
     epoch        ep_id NOT NULL REFERENCES recovery_epoch (id),
     act_id       act_id REFERENCES act (id) DEFERRABLE INITIALLY DEFERRED,
@@ -1158,7 +1162,7 @@ CREATE TABLE response (
                    ('accepted', 'refused-validation', 'refused-immediate', 'answered', 'transport')),
     code       text NOT NULL,
     text       text,
-    controller owner_text NOT NULL,
+    controller controller_text NOT NULL,
     owner_gen  bigint NOT NULL,
     epoch      ep_id NOT NULL REFERENCES recovery_epoch (id),
     at         timestamptz NOT NULL
@@ -1212,7 +1216,7 @@ CREATE TABLE adoption_record (
     import_base_revision_id ibr_id NOT NULL REFERENCES import_base_revision (id),
     baseline_digest         sha256 NOT NULL,
     observation_id          obs_id NOT NULL REFERENCES observation (id),
-    controller              owner_text NOT NULL,
+    controller              controller_text NOT NULL,
     epoch                   ep_id NOT NULL REFERENCES recovery_epoch (id),
     at                      timestamptz NOT NULL
 );
@@ -1412,7 +1416,7 @@ BEGIN
                ) d USING (provider_object, version, created)
          WHERE a.id = NEW.alert_id AND d.release_id = NEW.release_id) THEN
         RAISE EXCEPTION 'the release does not reference the version of the alert'
-            USING ERRCODE = 'foreign_key_violation';
+            USING ERRCODE = 'foreign_key_violation', CONSTRAINT = TG_NAME;
     END IF;
     RETURN NEW;
 END $$;
@@ -1422,7 +1426,8 @@ CREATE TRIGGER dependency_alert_release_referenced BEFORE INSERT ON dependency_a
 CREATE FUNCTION bw_monitor_moves_on() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF NEW.progress < OLD.progress OR NEW.last_logged_seq < OLD.last_logged_seq THEN
-        RAISE EXCEPTION 'the progress of the monitor moved back' USING ERRCODE = 'BW004';
+        RAISE EXCEPTION 'the progress of the monitor moved back'
+            USING ERRCODE = 'BW004', CONSTRAINT = TG_NAME;
     END IF;
     RETURN NEW;
 END $$;
@@ -1458,11 +1463,11 @@ BEGIN
     END IF;
     IF wrote IS NULL THEN
         RAISE EXCEPTION 'a reference row has no visible revision'
-            USING ERRCODE = 'foreign_key_violation';
+            USING ERRCODE = 'foreign_key_violation', CONSTRAINT = TG_NAME;
     END IF;
     IF wrote <> pg_current_xact_id() THEN
         RAISE EXCEPTION 'a reference row for a revision of another transaction'
-            USING ERRCODE = 'BW002';
+            USING ERRCODE = 'BW002', CONSTRAINT = TG_NAME;
     END IF;
     RETURN NEW;
 END $$;
@@ -1586,7 +1591,8 @@ BEGIN
         THEN 'a machine''s observation is not of its own publication'
     END INTO broken;
     IF broken IS NOT NULL THEN
-        RAISE EXCEPTION 'release % is refused: %', NEW.id, broken USING ERRCODE = 'BW003';
+        RAISE EXCEPTION 'release % is refused: %', NEW.id, broken
+            USING ERRCODE = 'BW003', CONSTRAINT = TG_NAME;
     END IF;
     RETURN NULL;
 END $$;
@@ -1597,7 +1603,8 @@ CREATE FUNCTION bw_check_entry() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF NEW.origin = 'entry'
        AND NOT EXISTS (SELECT 1 FROM restored_backup WHERE epoch = NEW.id) THEN
-        RAISE EXCEPTION 'an entry names no restored backup' USING ERRCODE = 'BW003';
+        RAISE EXCEPTION 'an entry names no restored backup'
+            USING ERRCODE = 'BW003', CONSTRAINT = TG_NAME;
     END IF;
     RETURN NULL;
 END $$;

@@ -12,6 +12,7 @@ use bronzeward_core::id::{
 use bronzeward_core::inventory::{Endpoint, IdentityKey, Platform, TalosClusterId};
 use bronzeward_core::principal::{Actor, Principal};
 use bronzeward_core::revision::{BaselineRevision, Etag, Revision, TimelineRevision};
+use bronzeward_core::scope::ScopeState;
 use bronzeward_core::time::DbTime;
 
 /// A machine with its state row and what of its cluster every act needs.
@@ -25,9 +26,7 @@ pub struct MachineRow {
     pub platform: Platform,
     pub endpoint: Endpoint,
     pub frozen: bool,
-    /// `normal`, or a recovery scope state of [`Self::scope_epoch`], in the wire's spelling.
-    pub scope_state: String,
-    pub scope_epoch: Option<EpochId>,
+    pub scope: ScopeState,
     /// The revision of the latest entry of the machine's timeline; 0 while it has none.
     pub timeline: TimelineRevision,
     pub created_at: DbTime,

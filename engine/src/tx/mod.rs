@@ -5,6 +5,8 @@
 //! writes, and ends with `done` or `refuse`. Never in this module: a provider, a node,
 //! a clock, or any await but the store's (PA §5 rule 1, PA-TX-11).
 
+mod drafts;
+mod inventory;
 pub mod level;
 mod transact;
 
@@ -20,6 +22,7 @@ use bronzeward_core::installation::Installation;
 use bronzeward_core::rules::{Rule, Rules};
 use bronzeward_core::time::DbTime;
 
+pub use inventory::{ClusterInput, MachineInput};
 pub use transact::{Abort, Committed, Ended, Failure, Kind, transact};
 
 use crate::ports::store::{LockMode, Select, StoreError, StoreTx};
@@ -103,7 +106,7 @@ impl<T: StoreTx, L> Tx<T, L> {
     }
 
     /// Rolls back and refuses.
-    pub async fn refuse<V, R>(self, refusal: R) -> Result<Ended<T, V>, Abort<R>> {
+    pub async fn refuse<V, R>(self, refusal: R) -> Result<V, Abort<R>> {
         self.raw.rollback().await;
         Err(Abort::Refused(refusal))
     }
@@ -284,7 +287,7 @@ impl<T: StoreTx> OpenTx<T> {
     }
 
     /// Rolls back and refuses.
-    pub async fn refuse<V, R>(self, refusal: R) -> Result<Ended<T, V>, Abort<R>> {
+    pub async fn refuse<V, R>(self, refusal: R) -> Result<V, Abort<R>> {
         self.raw.rollback().await;
         Err(Abort::Refused(refusal))
     }
@@ -311,7 +314,7 @@ impl<T: StoreTx> ActsTx<T> {
         Ok(Ended::new(self.raw, value))
     }
 
-    pub async fn refuse<V, R>(self, refusal: R) -> Result<Ended<T, V>, Abort<R>> {
+    pub async fn refuse<V, R>(self, refusal: R) -> Result<V, Abort<R>> {
         self.raw.rollback().await;
         Err(Abort::Refused(refusal))
     }

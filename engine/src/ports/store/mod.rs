@@ -7,13 +7,23 @@
 //! No business decision is made behind this port: what a write may depend on
 //! comes in as a [`Guard`].
 
+mod drafts;
 mod guard;
+mod inventory;
 mod locks;
+mod page;
 mod requests;
+mod timeline;
 
+pub use drafts::{DraftReads, DraftWrites, EntryKind, EntryOfDraft, NewDraft};
 pub use guard::{Condition, Guard, Written};
+pub use inventory::{
+    ClusterRow, EndpointChange, InventoryReads, InventoryWrites, NewCluster, NewMachine,
+};
 pub use locks::{LockMode, Locks, Select};
+pub use page::{Page, Paged};
 pub use requests::{IdempotencyRecord, RequestReads, RequestWrites};
+pub use timeline::{EntryRow, NewEntry, Order, TimelinePage, TimelineReads, TimelineWrites};
 
 use std::future::Future;
 
@@ -54,7 +64,7 @@ pub trait Store: Send + Sync + 'static {
 }
 
 /// Everything that can be read, in a transaction or a snapshot.
-pub trait StoreReads: RequestReads + Send {}
+pub trait StoreReads: RequestReads + InventoryReads + DraftReads + TimelineReads + Send {}
 
 /// One state of the database, read only.
 pub trait Snapshot: StoreReads + Send + 'static {
@@ -63,7 +73,9 @@ pub trait Snapshot: StoreReads + Send + 'static {
 }
 
 /// One open transaction. Dropping it open leaves nothing of it behind.
-pub trait StoreTx: StoreReads + Locks + RequestWrites + Send + 'static {
+pub trait StoreTx:
+    StoreReads + Locks + RequestWrites + InventoryWrites + DraftWrites + TimelineWrites + Send + 'static
+{
     /// Sends COMMIT. Refused as a fault when a statement of this transaction failed,
     /// since the database would answer such a COMMIT with a silent ROLLBACK.
     fn commit(self) -> impl Future<Output = Result<(), StoreError>> + Send;

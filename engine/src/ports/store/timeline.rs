@@ -1,0 +1,94 @@
+//! Timeline entries of machines, and events of publish and ingest operations (PA §5 T7).
+
+use std::future::Future;
+
+use bronzeward_core::id::{ActId, EpochId, MachineId, OperationId, PlanId};
+use bronzeward_core::principal::{Actor, Controller};
+use bronzeward_core::problem::Member;
+use bronzeward_core::revision::TimelineRevision;
+use bronzeward_core::time::DbTime;
+
+use super::{Page, StoreError};
+
+/// An entry to be appended. At least one of `actor` and `controller` is given.
+#[derive(Clone, Debug)]
+pub struct NewEntry {
+    /// The entry's kind in kebab-case (EaR 4.1), or the event's type (PA §8.3).
+    pub kind: &'static str,
+    pub operation: Option<OperationId>,
+    pub plan: Option<PlanId>,
+    pub actor: Option<Actor>,
+    pub controller: Option<Controller>,
+    pub epoch: EpochId,
+    pub act: Option<ActId>,
+    pub at: DbTime,
+    /// The entry's own members: identifiers, states, codes; digests are left out when it is
+    /// served (PA §8.3).
+    pub data: Member,
+}
+
+/// An entry as stored.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EntryRow {
+    /// The machine's revision, or the operation's event number.
+    pub number: i64,
+    pub kind: String,
+    pub operation: Option<OperationId>,
+    pub plan: Option<PlanId>,
+    pub actor: Option<Actor>,
+    pub controller: Option<Controller>,
+    pub epoch: EpochId,
+    pub act: Option<ActId>,
+    pub at: DbTime,
+    pub data: Member,
+}
+
+/// Which way a timeline page runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    Oldest,
+    Newest,
+}
+
+/// A page of a machine's timeline, with the newest entry's revision from the same statement.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TimelinePage {
+    pub items: Vec<EntryRow>,
+    pub more: bool,
+    pub tail: Option<TimelineRevision>,
+}
+
+pub trait TimelineReads {
+    fn machine_timeline(
+        &mut self,
+        machine: MachineId,
+        order: Order,
+        page: &Page<TimelineRevision>,
+    ) -> impl Future<Output = Result<TimelinePage, StoreError>> + Send;
+
+    /// An operation's entries: its own events, or, for a plan's operation, those entries of
+    /// its machine that name it.
+    fn operation_events(
+        &mut self,
+        operation: OperationId,
+        page: &Page<i64>,
+    ) -> impl Future<Output = Result<super::Paged<EntryRow>, StoreError>> + Send;
+}
+
+pub trait TimelineWrites {
+    /// Appends at the machine's next revision. The machine row is held FOR UPDATE, so
+    /// revision order is commit order (T7).
+    fn append_entry(
+        &mut self,
+        machine: MachineId,
+        entry: &NewEntry,
+    ) -> impl Future<Output = Result<TimelineRevision, StoreError>> + Send;
+
+    /// Appends at the operation's next event number. The operation row is held FOR UPDATE
+    /// or was inserted by this transaction.
+    fn append_event(
+        &mut self,
+        operation: OperationId,
+        entry: &NewEntry,
+    ) -> impl Future<Output = Result<i64, StoreError>> + Send;
+}

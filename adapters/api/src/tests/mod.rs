@@ -1,0 +1,6 @@
+//! Tests of the crate: strict bodies, forms, the table and its document.
+
+mod bodies;
+mod document;
+mod forms;
+mod table;

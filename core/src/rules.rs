@@ -412,6 +412,39 @@ rules! {
     /// Without it an identity revoked after a backup is admitted by the restored rows.
     DeniedSubjects: Decision;
 
+    // ---- access tokens of humans (PA §10.1) ----
+
+    /// Without it a token names `none`, or a shared-secret algorithm whose secret is
+    /// then the published key. The signature check knows neither and hides it.
+    JwtAlgorithm: Decision, masked by JwtSignature;
+    /// Without it anybody writes a token.
+    JwtSignature: Decision;
+    /// Without it another issuer's subject of the same name is taken for ours.
+    JwtIssuer: Decision;
+    /// Without it a token given to another service is used here.
+    JwtAudience: Decision;
+    /// Without it a token lives on for good.
+    JwtExpiry: Decision;
+    /// Without it a token is used before its time.
+    JwtNotBefore: Decision;
+    /// Without it a token's lifetime cannot be told.
+    JwtIssuedAtPresent: Decision;
+    /// Without it a token issued ahead outlives the maximum lifetime.
+    JwtIssuedAtPast: Decision;
+    /// Without it a removed group or a disabled account works on as long as the
+    /// provider pleases.
+    JwtLifetime: Decision;
+    /// Without it a token names nobody.
+    JwtSubject: Decision;
+    /// Without it an ID token, which every client of the provider holds, gives access.
+    JwtNotIdToken: Decision;
+    /// Without it an ID token that carries neither mark gives access.
+    JwtIdentifier: Decision;
+    /// Without it keys are taken over a network nobody said is protected.
+    PlainHttpHost: Decision;
+    /// Without it a proxy stands on the protected path and can change the keys.
+    PlainHttpDirect: Decision;
+
     // ---- drafts and publication (PA §3.1, §6) ----
 
     /// Without it a draft takes edits after it was published or discarded.

@@ -69,8 +69,8 @@ pub struct RendererRecord {
 pub struct TransitKey {
     pub name: String,
     pub version: i64,
-    /// As the provider prints it; compared as text.
-    pub created: String,
+    /// Whole seconds since 1970, as the provider's key map gives them.
+    pub created: i64,
 }
 
 /// Whether a machine's configuration is for a worker, as the renderer read it.

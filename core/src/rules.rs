@@ -294,8 +294,6 @@ rules! {
     RetryGateOpen: Decision, masked by GateOpen;
     /// Without it an operation is classified safe although no attempt is left.
     RetryAttemptsLeft: Decision, masked by AttemptsLeft;
-    /// Without it a retry overtakes a verification that may still complete.
-    NotBeforeSettled: Decision;
     /// Without it an operation that sent something is recorded as never having sent.
     CancelledWithoutAttempt: Decision;
     /// Without it a freeze cancels what it should only hold.

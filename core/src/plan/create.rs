@@ -1,0 +1,347 @@
+//! Creating a plan (T4): what may be planned, and what the plan then binds.
+
+use super::{Binding, Deadlines, Plan, PlanLimits, PlanOperation, Proposed, Requested};
+use crate::digest::ConfigDigest;
+use crate::id::{
+    AssignmentRevisionId, ClusterId, EpochId, ImportBaseRevisionId, MachineId, PlanId, ReleaseId,
+};
+use crate::inventory::{Endpoint, MachineIdentity};
+use crate::principal::Actor;
+use crate::release::{Applied, MachineType, RendererRecord, TransitKey};
+use crate::revision::TimelineRevision;
+use crate::rules::{Rule, Rules};
+use crate::scope::{Scope, Unaccounted};
+use crate::time::{DbTime, Span};
+
+/// A member of the request that is out of its range: 400 before the request is admitted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct DurationRefusal {
+    pub member: &'static str,
+    pub rule: &'static str,
+}
+
+const LONGEST: i64 = 604_800;
+const MOST_ATTEMPTS: i64 = 10;
+
+/// The check of a request's own numbers, which needs no deployment value (PA §9.3).
+pub fn in_range<R: Rules>(
+    rules: &R,
+    requested: &Requested,
+    adopt: bool,
+) -> Result<(), DurationRefusal> {
+    let seconds = [
+        ("expiresInSeconds", requested.expires_in, false),
+        (
+            "maxObservationAgeSeconds",
+            requested.max_observation_age,
+            false,
+        ),
+        ("checkValiditySeconds", requested.check_validity, false),
+        (
+            "transportDeadlineSeconds",
+            requested.transport_deadline,
+            true,
+        ),
+        (
+            "verificationDeadlineSeconds",
+            requested.verification_deadline,
+            true,
+        ),
+    ];
+    let refuse = |member, rule| Err(DurationRefusal { member, rule });
+    for (member, value, apply_only) in seconds {
+        let Some(value) = value else { continue };
+        if adopt && apply_only {
+            return refuse(member, "is not taken by an adopt plan");
+        }
+        if !rules.holds(Rule::PlanDurationsInRange, (1..=LONGEST).contains(&value)) {
+            return refuse(member, "must be from 1 to 604800");
+        }
+    }
+    match requested.max_attempts {
+        Some(_) if adopt => refuse("maxAttempts", "is not taken by an adopt plan"),
+        Some(value)
+            if !rules.holds(
+                Rule::PlanDurationsInRange,
+                (1..=MOST_ATTEMPTS).contains(&value),
+            ) =>
+        {
+            refuse("maxAttempts", "must be from 1 to 10")
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// What the release holds for the machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReleaseMachineFacts {
+    pub artifact_digest: ConfigDigest,
+    pub machine_type: MachineType,
+    pub key: TransitKey,
+    /// The assignment revision the release was compiled from for it.
+    pub assignment: Option<AssignmentRevisionId>,
+    pub import_base: ImportBaseRevisionId,
+    pub import_base_digest: ConfigDigest,
+}
+
+/// What T4 read under its locks.
+#[derive(Clone, Debug)]
+pub struct CreateFacts<'a> {
+    pub cluster: ClusterId,
+    pub machine: MachineId,
+    pub identity: &'a MachineIdentity,
+    pub route: Endpoint,
+    pub scope: &'a Scope,
+    pub release: ReleaseId,
+    pub renderer: &'a RendererRecord,
+    /// None for a release that does not cover the machine.
+    pub covered: Option<&'a ReleaseMachineFacts>,
+    pub desired: Option<ReleaseId>,
+    pub applied: Option<&'a Applied>,
+    /// The observed digest of the open drift record, if there is one.
+    pub drift_digest: Option<ConfigDigest>,
+    /// The machine's assignment head, read FOR SHARE.
+    pub assignment_head: Option<AssignmentRevisionId>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CreateRefusal {
+    /// 409 `recovery-mode-active` naming the scope.
+    Unaccounted(Unaccounted),
+    /// 409 `conflict`: the machine is decommissioned.
+    Retired,
+    /// 422 `validation-failed` naming release and machine.
+    NotCovered {
+        release: ReleaseId,
+        machine: MachineId,
+    },
+    /// 400 `invalid-request` from the transaction.
+    Duration(DurationRefusal),
+    /// 422 `validation-failed`, rule `unsupported-target`.
+    UnsupportedTarget,
+    /// 409 `conflict` naming the Desired release.
+    NotDesired { desired: Option<ReleaseId> },
+    /// 409 `conflict`: nothing to compare the node with.
+    NoApplied,
+    /// 409 `conflict`: the machine's configuration is known and has not drifted.
+    NothingToAdopt,
+    /// 409 `conflict`: the release was compiled from another assignment.
+    AssignmentMoved,
+}
+
+/// A plan's terms: everything it binds but who made it and when.
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct Terms {
+    operation: PlanOperation,
+    pre_dispatch_digest: ConfigDigest,
+    facts: Bound,
+    expires_in: Span,
+    max_observation_age: Span,
+    check_validity: Span,
+}
+
+#[derive(Clone, Debug)]
+struct Bound {
+    cluster: ClusterId,
+    machine: MachineId,
+    identity: MachineIdentity,
+    route: Endpoint,
+    release: ReleaseId,
+    renderer: RendererRecord,
+    covered: ReleaseMachineFacts,
+    desired: Option<ReleaseId>,
+    baseline: Option<crate::revision::BaselineRevision>,
+    drift: Option<TimelineRevision>,
+}
+
+/// Decides a creation. It compares no time, so it runs before the act-order lock;
+/// [`Terms::bind`] follows it.
+pub fn create<R: Rules>(
+    rules: &R,
+    facts: &CreateFacts<'_>,
+    adopt: bool,
+    requested: &Requested,
+    limits: &PlanLimits,
+) -> Result<Terms, CreateRefusal> {
+    facts
+        .scope
+        .accounted_for(rules)
+        .map_err(CreateRefusal::Unaccounted)?;
+    if facts.scope.state == crate::scope::ScopeState::Retired {
+        return Err(CreateRefusal::Retired);
+    }
+    let deadlines = deadlines(rules, requested, limits).map_err(CreateRefusal::Duration)?;
+    let covered = facts.covered.ok_or(CreateRefusal::NotCovered {
+        release: facts.release,
+        machine: facts.machine,
+    })?;
+    let (operation, pre_dispatch_digest) = if adopt {
+        adoption(rules, facts, covered)?
+    } else {
+        application(rules, facts, covered, deadlines)?
+    };
+    let current = covered.assignment == facts.assignment_head;
+    if !rules.holds(Rule::PlanAssignmentCurrent, current) {
+        return Err(CreateRefusal::AssignmentMoved);
+    }
+    let defaults = limits.defaults;
+    let length = |value: Option<i64>, default| Span::seconds(value.unwrap_or(default));
+    Ok(Terms {
+        operation,
+        pre_dispatch_digest,
+        facts: Bound {
+            cluster: facts.cluster,
+            machine: facts.machine,
+            identity: facts.identity.clone(),
+            route: facts.route,
+            release: facts.release,
+            renderer: facts.renderer.clone(),
+            covered: covered.clone(),
+            desired: facts.desired,
+            baseline: facts.applied.map(|applied| applied.baseline),
+            drift: facts.scope.open_drift,
+        },
+        expires_in: length(requested.expires_in, defaults.expires_in),
+        max_observation_age: length(requested.max_observation_age, defaults.max_observation_age),
+        check_validity: length(requested.check_validity, defaults.check_validity),
+    })
+}
+
+/// Fills the defaults and applies the deployment's bounds (PA choice 17.37).
+fn deadlines<R: Rules>(
+    rules: &R,
+    requested: &Requested,
+    limits: &PlanLimits,
+) -> Result<Deadlines, DurationRefusal> {
+    let defaults = limits.defaults;
+    // The default never exceeds the maximum, whatever the deployment configured.
+    let transport = requested
+        .transport_deadline
+        .unwrap_or(defaults.transport_deadline.min(limits.max_transport));
+    let verification = requested
+        .verification_deadline
+        .unwrap_or(defaults.verification_deadline);
+    let member = "transportDeadlineSeconds";
+    if !rules.holds(
+        Rule::PlanTransportBounded,
+        transport <= limits.max_transport,
+    ) {
+        return Err(DurationRefusal {
+            member,
+            rule: "is above the maximum transport deadline",
+        });
+    }
+    if !rules.holds(Rule::PlanTransportBounded, transport <= verification) {
+        return Err(DurationRefusal {
+            member,
+            rule: "is above the verification deadline",
+        });
+    }
+    let attempts = requested.max_attempts.unwrap_or(defaults.max_attempts);
+    Ok(Deadlines {
+        transport: Span::seconds(transport),
+        verification: Span::seconds(verification),
+        max_attempts: u8::try_from(attempts).unwrap_or(u8::MAX),
+    })
+}
+
+fn application<R: Rules>(
+    rules: &R,
+    facts: &CreateFacts<'_>,
+    covered: &ReleaseMachineFacts,
+    deadlines: Deadlines,
+) -> Result<(PlanOperation, ConfigDigest), CreateRefusal> {
+    let worker = covered.machine_type == MachineType::Worker;
+    if !rules.holds(Rule::PlanWorkersOnly, worker) {
+        return Err(CreateRefusal::UnsupportedTarget);
+    }
+    if !rules.holds(
+        Rule::PlanReleaseIsDesired,
+        facts.desired == Some(facts.release),
+    ) {
+        return Err(CreateRefusal::NotDesired {
+            desired: facts.desired,
+        });
+    }
+    let applied = match facts.applied {
+        Some(applied) => Some(applied.digest),
+        None if rules.holds(Rule::PlanNeedsApplied, false) => None,
+        None => return Err(CreateRefusal::NoApplied),
+    };
+    // With an open drift record the plan is a revert and expects what was observed.
+    let expected = match facts.scope.open_drift {
+        Some(_) => facts.drift_digest.or(applied),
+        None => applied,
+    };
+    Ok((
+        PlanOperation::ApplyConfig(deadlines),
+        expected.unwrap_or(covered.artifact_digest),
+    ))
+}
+
+fn adoption<R: Rules>(
+    rules: &R,
+    facts: &CreateFacts<'_>,
+    covered: &ReleaseMachineFacts,
+) -> Result<(PlanOperation, ConfigDigest), CreateRefusal> {
+    let reason = facts.applied.is_none() || facts.scope.open_drift.is_some();
+    if !rules.holds(Rule::AdoptNeedsReason, reason) {
+        return Err(CreateRefusal::NothingToAdopt);
+    }
+    let operation = PlanOperation::Adopt {
+        import_base: covered.import_base,
+        import_base_digest: covered.import_base_digest,
+    };
+    Ok((operation, covered.import_base_digest))
+}
+
+impl Terms {
+    /// Binds the terms to who asked, at the time read after the act-order lock: the
+    /// expiry counts from it.
+    pub fn bind(
+        self,
+        id: PlanId,
+        created_by: Actor,
+        epoch: EpochId,
+        timeline_revision: TimelineRevision,
+        now: DbTime,
+    ) -> Plan<Proposed> {
+        let Bound {
+            cluster,
+            machine,
+            identity,
+            route,
+            release,
+            renderer,
+            covered,
+            desired,
+            baseline,
+            drift,
+        } = self.facts;
+        Plan::proposed(Binding {
+            id,
+            cluster,
+            machine,
+            release,
+            operation: self.operation,
+            artifact_digest: covered.artifact_digest,
+            renderer,
+            key: covered.key,
+            identity,
+            assignment: covered.assignment,
+            baseline,
+            desired,
+            pre_dispatch_digest: self.pre_dispatch_digest,
+            drift,
+            route,
+            max_observation_age: self.max_observation_age,
+            check_validity: self.check_validity,
+            created_by,
+            epoch,
+            timeline_revision,
+            created_at: now,
+            expires_at: now + self.expires_in,
+        })
+    }
+}

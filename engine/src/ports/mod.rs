@@ -3,6 +3,7 @@
 //! `-> impl Future<Output = T> + Send` and implemented as a plain `async fn`.
 
 pub mod node;
+pub mod provider;
 mod runtime;
 pub mod store;
 

@@ -10,7 +10,7 @@ use crate::classify::{Cancellation, Completion, Failure, Rejection, SafeToRetry}
 use crate::comparison::{Admission, NotAdmitted, SafeToRetryEntry};
 use crate::fence::{Fence, Generation, Owner};
 use crate::id::{ClusterId, EpochId, MachineId, OperationId, PlanId};
-use crate::plan::Refused;
+use crate::refused::Refused;
 use crate::revision::TimelineRevision;
 use crate::rules::{Rule, Rules};
 use crate::time::{DbTime, Span};

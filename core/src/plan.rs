@@ -17,6 +17,7 @@ use crate::authority::SelfApproval;
 use crate::comparison::Admission;
 use crate::id::{ApprovalId, EpochId, OperationId, PlanId};
 use crate::principal::Actor;
+use crate::refused::Refused;
 use crate::revision::{Revision, TimelineRevision};
 use crate::rules::{Rule, Rules};
 use crate::time::DbTime;
@@ -97,22 +98,6 @@ pub struct Plan<S> {
     /// Of the plan's state; the binding has none.
     revision: Revision,
     state: S,
-}
-
-/// A transition that did not happen: the unchanged value and why.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refused<T, E> {
-    pub unchanged: Box<T>,
-    pub reason: E,
-}
-
-impl<T, E> Refused<T, E> {
-    pub fn new(unchanged: T, reason: E) -> Self {
-        Self {
-            unchanged: Box::new(unchanged),
-            reason,
-        }
-    }
 }
 
 impl<S> Plan<S> {
@@ -438,11 +423,5 @@ impl AnyPlan {
                 unwritten: false,
             },
         }
-    }
-}
-
-impl<T, E> Refused<T, E> {
-    fn map<U>(self, into: impl FnOnce(T) -> U) -> Refused<U, E> {
-        Refused::new(into(*self.unchanged), self.reason)
     }
 }

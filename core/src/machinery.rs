@@ -262,3 +262,14 @@ impl<T> From<Result<T, Pause>> for Progress<T> {
         }
     }
 }
+
+/// A decision that is driven by answers: an ingestion's or a compilation's job.
+pub trait Decision {
+    type Output;
+
+    /// Runs as far as the answers go.
+    fn advance(&self) -> Progress<Self::Output>;
+
+    /// Takes the answers to what the last run asked, in order.
+    fn answer(&mut self, answers: Vec<Answer>);
+}

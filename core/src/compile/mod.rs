@@ -17,8 +17,8 @@ use crate::digest::ConfigDigest;
 use crate::forms::Forms;
 use crate::id::ClusterId;
 use crate::machinery::{
-    Answer, Dialogue, Mode, Pause, Progress, Rejected, Request, Role, SecretField, Transcript,
-    Verdict,
+    Answer, Decision, Dialogue, Mode, Pause, Progress, Rejected, Request, Role, SecretField,
+    Transcript, Verdict,
 };
 use crate::output_check;
 use crate::path::{Path, ShownPath};
@@ -83,9 +83,12 @@ impl<R: Rules> Job<R> {
             transcript: Transcript::default(),
         }
     }
+}
 
-    /// Runs as far as the answers go.
-    pub fn advance(&self) -> Progress<Output> {
+impl<R: Rules> Decision for Job<R> {
+    type Output = Output;
+
+    fn advance(&self) -> Progress<Self::Output> {
         let mut report = Report::default();
         match run(self.rules, &self.input, &self.transcript, &mut report) {
             Err(Pause::Refuse(refusal)) => Progress::Done(Output {
@@ -101,8 +104,7 @@ impl<R: Rules> Job<R> {
         }
     }
 
-    /// Takes the answers to what the last run asked.
-    pub fn answer(&mut self, answers: Vec<Answer>) {
+    fn answer(&mut self, answers: Vec<Answer>) {
         self.transcript.answer(answers);
     }
 }
@@ -357,6 +359,8 @@ impl<R: Rules> Known<'_, R> {
         let traced = trace.as_ref().err().unwrap_or(rejected);
         // The step read the base and the fragments up to the one it refused.
         let read = rejected.fragment.map_or(full, |fragment| fragment + 1) + 1;
+        // A panic has no message of its own to show.
+        let silent = rejected.message.expose().is_empty();
         report.compose = message::view(
             self.rules,
             rejected.message.expose(),
@@ -365,6 +369,9 @@ impl<R: Rules> Known<'_, R> {
             read,
             &self.forms,
         );
+        if silent {
+            report.compose = View::Withheld;
+        }
         let site = rejected
             .fragment
             .map(|fragment| Site::origin(Origin::Fragment(fragment)));

@@ -48,9 +48,11 @@ fn step_to(
             (index < items.len()).then(|| below(place, index))
         }
         Content::Mapping(entries) => {
-            let own = entries
-                .iter()
-                .position(|(key, _)| key.tag != MERGE && key_text(root, key) == Some(token));
+            // The machinery names a place behind a merge key by `<<` and what follows.
+            let own = entries.iter().position(|(key, _)| match key.tag == MERGE {
+                true => token == "<<",
+                false => key_text(root, key) == Some(token),
+            });
             if let Some(index) = own {
                 return Some(below(place, 2 * index + 1));
             }

@@ -11,7 +11,9 @@ mod targets;
 use crate::authoring;
 use crate::forms::Forms;
 use crate::guard::{self, Extracted, Hit};
-use crate::machinery::{Answer, Dialogue, Pause, Progress, Rejected, Request, Role, Transcript};
+use crate::machinery::{
+    Answer, Decision, Dialogue, Pause, Progress, Rejected, Request, Role, Transcript,
+};
 use crate::path::Path;
 use crate::redact::paths;
 use crate::reference::{Declaration, Declarations, Name};
@@ -85,14 +87,16 @@ impl<R: Rules> Job<R> {
             transcript: Transcript::default(),
         }
     }
+}
 
-    /// Runs as far as the answers go.
-    pub fn advance(&self) -> Progress<Extraction> {
+impl<R: Rules> Decision for Job<R> {
+    type Output = Extraction;
+
+    fn advance(&self) -> Progress<Self::Output> {
         run(self.rules, &self.input, &self.transcript).into()
     }
 
-    /// Takes the answers to what the last run asked.
-    pub fn answer(&mut self, answers: Vec<Answer>) {
+    fn answer(&mut self, answers: Vec<Answer>) {
         self.transcript.answer(answers);
     }
 }

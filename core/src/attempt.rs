@@ -11,7 +11,7 @@ use crate::fence::Fence;
 use crate::id::{AttemptId, MachineId, ObservationId, OperationId};
 use crate::inventory::Endpoint;
 use crate::observation::{AccessVersion, Observation, Purpose};
-use crate::principal::Actor;
+use crate::principal::Signed;
 use crate::revision::TimelineRevision;
 use crate::rules::{Rule, Rules};
 use crate::time::{DbTime, Span};
@@ -78,7 +78,7 @@ pub struct Response {
 /// A recovery-admin's judgement that an attempt can no longer land (EaR 5.2).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Accounting {
-    pub by: Actor,
+    pub by: Signed,
     pub start: ObservationId,
     pub end: ObservationId,
     pub facts: BTreeMap<String, String>,

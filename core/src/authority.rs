@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::id::{PlanId, PrincipalId};
-use crate::principal::{Actor, PrincipalKind, Role, Roles};
+use crate::principal::{PrincipalKind, Role, Roles, Signed};
 use crate::rules::{Rule, Rules};
 
 /// Why a principal may not act.
@@ -58,7 +58,7 @@ pub const CANCELLATION_ROLES: [Role; 3] = [Role::Publisher, Role::Approver, Role
 pub fn cancelling_role<R: Rules>(
     rules: &R,
     plan: PlanId,
-    creator: &Actor,
+    creator: &Signed,
     principal: PrincipalId,
     held: &Roles,
 ) -> Result<Role, Forbidden> {
@@ -238,10 +238,9 @@ mod tests {
     #[test]
     fn a_plan_is_cancelled_as_publisher_by_its_creator_alone() {
         let plan = PlanId::from_bits(1);
-        let creator = Actor {
+        let creator = Signed {
             principal: idn(1),
             role: Role::Publisher,
-            kind: PrincipalKind::Human,
         };
         let both = held(&[Role::Publisher, Role::Approver]);
         let only = held(&[Role::Publisher]);

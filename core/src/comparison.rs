@@ -5,188 +5,22 @@
 //! locks. The indexes behind 0, 4 and 5 and the guard behind 7 refuse what a race
 //! gets past it. Never in this module: a lock, or a decision to try again.
 
+mod facts;
+
+pub use facts::{
+    ArtifactCheck, AttemptFrom, Comparison, Current, Evidence, Facts, SafeToRetryEntry, Stage,
+    Standing, UseTimeCheck,
+};
+
 use crate::attempt::Attempt;
-use crate::epoch::ProcessEpoch;
 use crate::fence::Fence;
-use crate::id::{AssignmentRevisionId, EpochId, OperationId, PlanId, ReleaseId};
-use crate::observation::{AccessVersion, Observation, Purpose, Read};
+use crate::id::{EpochId, OperationId};
+use crate::observation::{Observation, Purpose};
 use crate::plan::{AnyPlan, Binding};
 use crate::principal::Controller;
-use crate::release::TransitKey;
-use crate::revision::{BaselineRevision, TimelineRevision};
 use crate::rules::{Rule, Rules};
-use crate::scope::{GateClosed, Scope};
+use crate::scope::GateClosed;
 use crate::time::DbTime;
-
-/// One comparison, by its number in EaR 3.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Comparison {
-    NoOperation,
-    Authority,
-    Binding,
-    Evidence,
-    ScopeFree,
-    RolloutFree,
-    Gate,
-    Owner,
-    SinceClassification,
-    AttemptsLeft,
-}
-
-impl Comparison {
-    pub const ALL: [Comparison; 10] = [
-        Comparison::NoOperation,
-        Comparison::Authority,
-        Comparison::Binding,
-        Comparison::Evidence,
-        Comparison::ScopeFree,
-        Comparison::RolloutFree,
-        Comparison::Gate,
-        Comparison::Owner,
-        Comparison::SinceClassification,
-        Comparison::AttemptsLeft,
-    ];
-
-    pub const fn number(self) -> u8 {
-        self as u8
-    }
-
-    pub fn from_number(number: i64) -> Option<Self> {
-        usize::try_from(number)
-            .ok()
-            .and_then(|number| Self::ALL.get(number).copied())
-    }
-}
-
-/// The use-time check: the executor decrypted the bound artifact under the bound key
-/// version, and read the cluster's access (EaR 3.1).
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UseTimeCheck {
-    pub plan: PlanId,
-    pub controller: Controller,
-    pub revision: TimelineRevision,
-    pub at: DbTime,
-    pub access: Read<AccessVersion>,
-    pub artifact: ArtifactCheck,
-    /// The key version it decrypted under, where it did.
-    pub key: Option<TransitKey>,
-}
-
-/// What decrypting the artifact gave.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum ArtifactCheck {
-    /// The plaintext hashes to the bound configuration digest.
-    Matches,
-    Differs,
-    /// The provider refused, did not answer, or the key version is gone.
-    Unavailable,
-}
-
-impl ArtifactCheck {
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            ArtifactCheck::Matches => "matches",
-            ArtifactCheck::Differs => "differs",
-            ArtifactCheck::Unavailable => "unavailable",
-        }
-    }
-
-    pub fn parse(text: &str) -> Option<Self> {
-        match text {
-            "matches" => Some(ArtifactCheck::Matches),
-            "differs" => Some(ArtifactCheck::Differs),
-            "unavailable" => Some(ArtifactCheck::Unavailable),
-            _ => None,
-        }
-    }
-}
-
-/// Evidence gathered for one plan by one controller.
-#[derive(Clone, Copy, Debug)]
-pub struct Evidence<'a> {
-    pub observation: &'a Observation,
-    pub check: &'a UseTimeCheck,
-    /// The version of the access this process would dial with.
-    pub access_used: &'a AccessVersion,
-    /// The machine's observations as recorded under its lock.
-    pub recorded: &'a [Observation],
-}
-
-/// The plan's standing, read FOR SHARE.
-#[derive(Clone, Copy, Debug)]
-pub struct Standing<'a> {
-    /// As its row has it; expiry and revocations are compared here.
-    pub plan: &'a AnyPlan,
-    /// Whether the approval it rests on has a revocation row.
-    pub approval_revoked: bool,
-    pub approver_revoked: bool,
-}
-
-/// The machine as it is now.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Current {
-    pub assignment: Option<AssignmentRevisionId>,
-    pub desired: Option<ReleaseId>,
-    pub baseline: Option<BaselineRevision>,
-}
-
-/// What is being admitted.
-#[derive(Clone, Copy, Debug)]
-pub enum Stage<'a> {
-    Commitment {
-        /// The plan's operation, if one exists.
-        existing: Option<OperationId>,
-        scope_holder: Option<OperationId>,
-        rollout_holder: Option<OperationId>,
-    },
-    Attempt {
-        operation: OperationId,
-        state: AttemptFrom<'a>,
-        /// The operation's fence as its row holds it, and this owner's token.
-        held: &'a Fence,
-        token: &'a Fence,
-        attempts: &'a [Attempt],
-    },
-}
-
-/// The operation's state as far as an attempt asks for it.
-#[derive(Clone, Copy, Debug)]
-pub enum AttemptFrom<'a> {
-    Committed,
-    /// Unresolved, with the classification recorded last, and the revision of the latest
-    /// response, ownership transition or classification of the operation.
-    Unresolved {
-        classified: Option<&'a SafeToRetryEntry>,
-        latest: TimelineRevision,
-    },
-    /// Every other state: nothing is sent from it.
-    Other,
-}
-
-/// A recorded safe-to-retry classification.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SafeToRetryEntry {
-    pub revision: TimelineRevision,
-    pub by: Fence,
-}
-
-/// Everything the comparisons compare.
-#[derive(Clone, Copy, Debug)]
-pub struct Facts<'a> {
-    pub binding: &'a Binding,
-    pub now: DbTime,
-    /// The installation's epoch and mode, read FOR SHARE.
-    pub epoch: EpochId,
-    pub recovery_mode: bool,
-    pub process: ProcessEpoch,
-    pub controller: &'a Controller,
-    pub standing: Standing<'a>,
-    pub current: Current,
-    /// None before any was gathered: then comparison 3 fails.
-    pub evidence: Option<Evidence<'a>>,
-    pub scope: &'a Scope,
-    pub stage: Stage<'a>,
-}
 
 /// Proof that every comparison held. Only [`compare`] makes one.
 #[derive(Debug)]

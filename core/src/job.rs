@@ -4,9 +4,13 @@
 //! created running with its staging claim, whose fence and lease are its own, and is
 //! never run again. Never in this module: what a job does.
 
+mod event;
+
+pub use event::Event;
+
 use crate::fence::{Fence, Generation, Owner, Stale};
 use crate::id::{EpochId, ImportBaseRevisionId, IngestionId, OperationId, ReleaseId};
-use crate::principal::Actor;
+use crate::principal::Signed;
 use crate::problem::{Problem, ProblemCode};
 use crate::refused::Refused;
 use crate::release::BoundDraft;
@@ -30,7 +34,7 @@ impl EventNumber {
 pub struct Common {
     pub id: OperationId,
     pub bound: BoundDraft,
-    pub created_by: Actor,
+    pub created_by: Signed,
     pub created_at: DbTime,
     pub last_event: EventNumber,
 }
@@ -96,92 +100,6 @@ impl JobState {
     }
 }
 
-/// An event of a job (PA §8.3); its members are the wire's `data`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Event {
-    Queued,
-    Claimed {
-        generation: Generation,
-    },
-    Started,
-    Staged,
-    TakenOver {
-        generation: Generation,
-    },
-    ResumeFailed {
-        code: ProblemCode,
-    },
-    Paused {
-        generation: Generation,
-    },
-    Marked {
-        generation: Generation,
-        paths: usize,
-    },
-    MarkRefused {
-        generation: Generation,
-        problem: Problem,
-    },
-    Continued {
-        generation: Generation,
-    },
-    /// The Talos access version an ingestion read and the endpoint it dialled (PA §3.3).
-    Access {
-        access: crate::observation::AccessVersion,
-        endpoint: crate::inventory::Endpoint,
-    },
-    Published {
-        release: ReleaseId,
-    },
-    Ingested {
-        import_base: ImportBaseRevisionId,
-    },
-    Failed {
-        code: ProblemCode,
-        cause: Option<&'static str>,
-    },
-}
-
-impl Event {
-    pub const fn kind(&self) -> &'static str {
-        match self {
-            Event::Queued => "queued",
-            Event::Claimed { .. } => "claimed",
-            Event::Started => "started",
-            Event::Staged => "staged",
-            Event::TakenOver { .. } => "taken-over",
-            Event::ResumeFailed { .. } => "resume-failed",
-            Event::Paused { .. } => "paused",
-            Event::Marked { .. } => "marked",
-            Event::MarkRefused { .. } => "mark-refused",
-            Event::Continued { .. } => "continued",
-            Event::Access { .. } => "access",
-            Event::Published { .. } | Event::Ingested { .. } => "succeeded",
-            Event::Failed { .. } => "failed",
-        }
-    }
-
-    pub const fn is_terminal(&self) -> bool {
-        match self {
-            Event::Published { .. } | Event::Ingested { .. } | Event::Failed { .. } => true,
-            Event::Queued
-            | Event::Claimed { .. }
-            | Event::Started
-            | Event::Staged
-            | Event::TakenOver { .. }
-            | Event::ResumeFailed { .. }
-            | Event::Paused { .. }
-            | Event::Marked { .. }
-            | Event::MarkRefused { .. }
-            | Event::Continued { .. }
-            | Event::Access { .. } => false,
-        }
-    }
-
-    /// The cause a takeover with nothing to decrypt names.
-    pub const NOTHING_TO_DECRYPT: &'static str = "nothing-to-decrypt";
-}
-
 /// Why a job is not claimed, extended or ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum JobRefusal {
@@ -206,7 +124,7 @@ impl PublishJob {
     pub fn queued(
         id: OperationId,
         bound: BoundDraft,
-        created_by: Actor,
+        created_by: Signed,
         created_at: DbTime,
     ) -> (Self, Event) {
         let common = Common {
@@ -379,7 +297,7 @@ impl IngestJob {
         bound: BoundDraft,
         claim: IngestionId,
         running: Running,
-        created_by: Actor,
+        created_by: Signed,
         created_at: DbTime,
     ) -> (Self, Event) {
         let common = Common {
@@ -462,7 +380,7 @@ impl IngestJob {
 mod tests {
     use super::*;
     use crate::id::{DraftId, PrincipalId};
-    use crate::principal::{PrincipalKind, Role};
+    use crate::principal::Role;
     use crate::revision::Revision;
     use crate::rules::{Enforced, Without};
 
@@ -483,10 +401,9 @@ mod tests {
             draft: DraftId::from_bits(1),
             revision: Revision(7),
         };
-        let by = Actor {
+        let by = Signed {
             principal: PrincipalId::from_bits(1),
             role: Role::Publisher,
-            kind: PrincipalKind::Human,
         };
         PublishJob::queued(OperationId::from_bits(1), bound, by, at(0)).0
     }

@@ -55,4 +55,5 @@ pub mod secret;
 pub mod source;
 pub mod standin;
 pub mod time;
+pub mod timeline;
 pub mod token;

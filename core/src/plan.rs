@@ -16,7 +16,7 @@ pub use create::{CreateFacts, CreateRefusal, DurationRefusal, create, in_range};
 use crate::authority::SelfApproval;
 use crate::comparison::Admission;
 use crate::id::{ApprovalId, EpochId, OperationId, PlanId};
-use crate::principal::Actor;
+use crate::principal::Signed;
 use crate::refused::Refused;
 use crate::revision::{Revision, TimelineRevision};
 use crate::rules::{Rule, Rules};
@@ -27,7 +27,7 @@ use crate::time::DbTime;
 pub struct Approval {
     pub id: ApprovalId,
     pub plan: PlanId,
-    pub approver: Actor,
+    pub approver: Signed,
     pub epoch: EpochId,
     pub at: DbTime,
     /// The revision of its timeline entry.

@@ -125,6 +125,23 @@ pub struct Actor {
     pub kind: PrincipalKind,
 }
 
+/// Who did something and under which role, as records keep it: whether it was a human is
+/// the principal's own row to say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Signed {
+    pub principal: PrincipalId,
+    pub role: Role,
+}
+
+impl From<Actor> for Signed {
+    fn from(actor: Actor) -> Self {
+        Self {
+            principal: actor.principal,
+            role: actor.role,
+        }
+    }
+}
+
 /// A controller as a timeline entry names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Controller {
@@ -158,7 +175,7 @@ impl Controller {
 /// Who a timeline entry is by: an identity with a role, or a controller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum By {
-    Actor(Actor),
+    Signed(Signed),
     Controller(Controller),
 }
 

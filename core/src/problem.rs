@@ -199,6 +199,43 @@ impl Problem {
         self.with(member, Member::text(name))
     }
 
+    /// The problem as a tree, for a failed operation's record and a `mark-refused` event:
+    /// type, detail where there is one, and its members. http adds title, status and
+    /// instance.
+    pub fn to_member(&self) -> Member {
+        let mut members = self.members.clone();
+        members.insert(
+            "type".to_owned(),
+            Member::Text(format!("urn:bronzeward:problem:{}", self.code)),
+        );
+        if let Some(detail) = &self.detail {
+            members.insert("detail".to_owned(), Member::Text(detail.clone()));
+        }
+        Member::Object(members)
+    }
+
+    /// Reads back what [`Problem::to_member`] wrote. The members http adds are dropped.
+    pub fn from_member(member: &Member) -> Option<Self> {
+        let Member::Object(members) = member else {
+            return None;
+        };
+        let text = |name: &str| match members.get(name) {
+            Some(Member::Text(text)) => Some(text.clone()),
+            _ => None,
+        };
+        let code = text("type")?;
+        let own = ["type", "title", "status", "detail", "instance"];
+        Some(Self {
+            code: ProblemCode::parse(code.strip_prefix("urn:bronzeward:problem:")?)?,
+            detail: text("detail"),
+            members: members
+                .iter()
+                .filter(|(name, _)| !own.contains(&name.as_str()))
+                .map(|(name, member)| (name.clone(), member.clone()))
+                .collect(),
+        })
+    }
+
     pub fn invalid_request(words: &'static str) -> Self {
         Self::new(ProblemCode::InvalidRequest).say(words)
     }
@@ -257,5 +294,14 @@ mod tests {
             format!("The machine {machine} is frozen.")
         );
         assert_eq!(problem.members["machine"], Member::text(machine));
+    }
+
+    #[test]
+    fn a_stored_problem_reads_back_as_it_was() {
+        let problem = Problem::validation("kubernetes")
+            .say("The machines disagree.")
+            .with("machines", Member::List(vec![Member::Null, true.into()]));
+        assert_eq!(Problem::from_member(&problem.to_member()), Some(problem));
+        assert_eq!(Problem::from_member(&Member::Null), None);
     }
 }

@@ -5,7 +5,7 @@ use crate::id::{
     AssignmentRevisionId, ClusterId, EpochId, ImportBaseRevisionId, MachineId, PlanId, ReleaseId,
 };
 use crate::inventory::{Endpoint, MachineIdentity};
-use crate::principal::Actor;
+use crate::principal::Signed;
 use crate::release::{RendererRecord, TransitKey};
 use crate::revision::{BaselineRevision, TimelineRevision};
 use crate::time::{DbTime, Span};
@@ -67,7 +67,7 @@ pub struct Binding {
     pub route: Endpoint,
     pub max_observation_age: Span,
     pub check_validity: Span,
-    pub created_by: Actor,
+    pub created_by: Signed,
     pub epoch: EpochId,
     /// The revision of the plan's own entry.
     pub timeline_revision: TimelineRevision,

@@ -6,7 +6,7 @@ use crate::id::{
     AssignmentRevisionId, ClusterId, EpochId, ImportBaseRevisionId, MachineId, PlanId, ReleaseId,
 };
 use crate::inventory::{Endpoint, MachineIdentity};
-use crate::principal::Actor;
+use crate::principal::Signed;
 use crate::release::{Applied, MachineType, RendererRecord, TransitKey};
 use crate::revision::TimelineRevision;
 use crate::rules::{Rule, Rules};
@@ -302,7 +302,7 @@ impl Terms {
     pub fn bind(
         self,
         id: PlanId,
-        created_by: Actor,
+        created_by: Signed,
         epoch: EpochId,
         timeline_revision: TimelineRevision,
         now: DbTime,

@@ -4,6 +4,7 @@
 
 pub mod node;
 pub mod provider;
+pub mod renderer;
 mod runtime;
 pub mod store;
 

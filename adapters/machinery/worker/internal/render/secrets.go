@@ -268,8 +268,9 @@ func (f *finder) found(redacted string, path []*wire.Step) error {
 	return nil
 }
 
-// written gives the steps by which the text itself reaches a loaded place: through
-// aliases unseen, and through a merge by a step of its own.
+// written gives the steps by which the text itself reaches a loaded place, through
+// aliases unseen. A merge key cannot stand on the way: the loader takes `<<` for an
+// unknown key in every typed document, and only those hold secret fields.
 func written(n *yaml.Node, path []*wire.Step) ([]*wire.Step, bool) {
 	if n.Kind == yaml.AliasNode {
 		n = n.Alias
@@ -294,10 +295,6 @@ func written(n *yaml.Node, path []*wire.Step) ([]*wire.Step, bool) {
 		if value := member(n, step.Key); value != nil {
 			return further(path[0], value, path[1:])
 		}
-
-		if merged := member(n, "<<"); merged != nil {
-			return throughMerge(merged, path)
-		}
 	}
 
 	return nil, false
@@ -307,29 +304,4 @@ func further(step *wire.Step, n *yaml.Node, rest []*wire.Step) ([]*wire.Step, bo
 	steps, ok := written(n, rest)
 
 	return append([]*wire.Step{step}, steps...), ok
-}
-
-func throughMerge(merged *yaml.Node, path []*wire.Step) ([]*wire.Step, bool) {
-	merge := &wire.Step{Step: &wire.Step_Key{Key: "<<"}}
-
-	if merged.Kind == yaml.AliasNode {
-		merged = merged.Alias
-	}
-
-	if merged.Kind != yaml.SequenceNode {
-		steps, ok := written(merged, path)
-
-		return append([]*wire.Step{merge}, steps...), ok
-	}
-
-	// The first mapping of the list that has the key wins.
-	for i, one := range merged.Content {
-		if steps, ok := written(one, path); ok {
-			index := &wire.Step{Step: &wire.Step_Index{Index: uint32(i)}}
-
-			return append([]*wire.Step{merge, index}, steps...), true
-		}
-	}
-
-	return nil, false
 }

@@ -1,0 +1,254 @@
+//! The workers of a server: each answers one request at a time.
+//!
+//! [`Pool`] gives a request to a free worker. A worker that overruns its deadline or
+//! its memory, or ends, is killed, reaped and replaced, and its request is answered
+//! [`Unavailable`] once: nothing is asked twice, since what killed one worker would kill
+//! the next. Other requests go on meanwhile. Never in this module: a text.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bronzeward_engine::ports::renderer::Unavailable;
+use prost::Message;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
+use zeroize::Zeroizing;
+
+use crate::confine::{Cage, Confined};
+use crate::process::{Worker, resident};
+use crate::settings::Settings;
+use crate::wire;
+use crate::{PROTOCOL, StartError};
+
+/// A worker that holds more than this part of its memory while idle is replaced.
+const IDLE_PART: u64 = 2;
+
+pub(crate) struct Pool {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    settings: Settings,
+    cage: Arc<Cage>,
+    /// One permit per worker that could be asked now.
+    free: Arc<Semaphore>,
+    idle: Mutex<Vec<Worker>>,
+    stderr_bytes: Arc<AtomicU64>,
+    ended: AtomicU64,
+}
+
+impl Pool {
+    /// Starts all workers and asks each who it is.
+    pub(crate) async fn start(settings: Settings) -> Result<(Pool, wire::Description), StartError> {
+        if !settings.worker.is_file() {
+            return Err(StartError::Missing(settings.worker));
+        }
+        let cage = Arc::new(Cage::prepare(&settings.worker, settings.confinement)?);
+        report(cage.confined());
+        let count = settings.count.max(1);
+        let inner = Arc::new(Inner {
+            settings,
+            cage,
+            free: Arc::new(Semaphore::new(count)),
+            idle: Mutex::new(Vec::new()),
+            stderr_bytes: Arc::new(AtomicU64::new(0)),
+            ended: AtomicU64::new(0),
+        });
+        let mut description = None;
+        for _ in 0..count {
+            let (worker, answer) = inner.introduced().await?;
+            inner.keep(worker);
+            description = Some(answer);
+        }
+        let description = description.ok_or(StartError::NotAWorker)?;
+        Ok((Pool { inner }, description))
+    }
+
+    /// Asks a free worker. The request runs to its end even if the caller stops waiting:
+    /// a worker in the middle of a request could answer nobody else.
+    pub(crate) async fn ask(&self, request: wire::Request) -> Result<wire::Response, Unavailable> {
+        let inner = Arc::clone(&self.inner);
+        let frame = Zeroizing::new(request.encode_to_vec());
+        wipe(request);
+        let wait = inner.settings.deadline;
+        let permit = timeout(wait, Arc::clone(&inner.free).acquire_owned())
+            .await
+            .map_err(|_| Unavailable::Busy)?
+            .map_err(|_| Unavailable::Stopped)?;
+        tokio::spawn(async move { inner.run(frame, permit).await })
+            .await
+            .map_err(|_| Unavailable::Stopped)?
+    }
+
+    pub(crate) fn deadline(&self) -> Duration {
+        self.inner.settings.deadline
+    }
+
+    pub(crate) fn confined(&self) -> Confined {
+        self.inner.cage.confined()
+    }
+
+    /// Bytes that workers printed, all of them dropped.
+    pub(crate) fn stderr_bytes(&self) -> u64 {
+        self.inner.stderr_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Workers that were ended and replaced since the start.
+    pub(crate) fn ended(&self) -> u64 {
+        self.inner.ended.load(Ordering::Relaxed)
+    }
+
+    /// The process numbers of the workers that are idle now.
+    pub(crate) fn idle(&self) -> Vec<u32> {
+        self.inner.idle().iter().map(Worker::pid).collect()
+    }
+
+    /// Waits for the requests under way, then ends and reaps all workers.
+    pub(crate) async fn stop(&self) {
+        let count = self.inner.settings.count.max(1) as u32;
+        let all = self.inner.free.acquire_many(count).await;
+        self.inner.free.close();
+        drop(all);
+        let workers = std::mem::take(&mut *self.inner.idle());
+        for worker in workers {
+            worker.end().await;
+        }
+    }
+}
+
+impl Inner {
+    fn idle(&self) -> std::sync::MutexGuard<'_, Vec<Worker>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn keep(&self, worker: Worker) {
+        self.idle().push(worker);
+    }
+
+    async fn run(
+        &self,
+        frame: Zeroizing<Vec<u8>>,
+        permit: OwnedSemaphorePermit,
+    ) -> Result<wire::Response, Unavailable> {
+        let mut worker = self.ready().await?;
+        let Settings {
+            deadline, memory, ..
+        } = self.settings;
+        let answer = worker
+            .exchange(&frame, deadline, memory)
+            .await
+            .and_then(|answer| {
+                wire::Response::decode(answer.as_slice()).map_err(|_| Unavailable::Protocol)
+            });
+        let grown = resident(worker.pid()).is_some_and(|bytes| bytes > memory / IDLE_PART);
+        match &answer {
+            Ok(_) if !grown => self.keep(worker),
+            Ok(_) => self.replace(worker, "memory").await,
+            Err(why) => self.replace(worker, why.code()).await,
+        }
+        drop(permit);
+        answer
+    }
+
+    /// An idle worker, or a new one where none is left: one that ended while idle was
+    /// asked nothing, so replacing it is no second try.
+    async fn ready(&self) -> Result<Worker, Unavailable> {
+        let idle = self.idle().pop();
+        if let Some(mut worker) = idle {
+            if worker.lives() {
+                return Ok(worker);
+            }
+            self.ended.fetch_add(1, Ordering::Relaxed);
+            worker.end().await;
+        }
+        self.introduced()
+            .await
+            .map(|(worker, _)| worker)
+            .map_err(|_| Unavailable::Start)
+    }
+
+    async fn replace(&self, worker: Worker, why: &'static str) {
+        self.ended.fetch_add(1, Ordering::Relaxed);
+        tracing::warn!(why, "a renderer worker was ended");
+        worker.end().await;
+        // A failure shows at the next request, which tries again.
+        if let Ok((worker, _)) = self.introduced().await {
+            self.keep(worker);
+        }
+    }
+
+    /// Starts a worker and has it say who it is.
+    async fn introduced(&self) -> Result<(Worker, wire::Description), StartError> {
+        let mut worker = Worker::start(&self.settings, &self.cage, &self.stderr_bytes)
+            .map_err(|error| StartError::Spawn(error.kind()))?;
+        let request = wire::Request {
+            deadline_ms: millis(self.settings.deadline),
+            act: Some(wire::request::Act::Describe(wire::Describe {})),
+        };
+        let answer = worker
+            .exchange(
+                &request.encode_to_vec(),
+                self.settings.deadline,
+                self.settings.memory,
+            )
+            .await;
+        let described = match answer {
+            Ok(frame) => wire::Response::decode(frame.as_slice())
+                .ok()
+                .and_then(|response| response.outcome),
+            Err(_) => None,
+        };
+        match described {
+            Some(wire::response::Outcome::Description(description))
+                if description.protocol == PROTOCOL =>
+            {
+                Ok((worker, description))
+            }
+            _ => {
+                worker.end().await;
+                Err(StartError::NotAWorker)
+            }
+        }
+    }
+}
+
+pub(crate) fn millis(duration: Duration) -> u32 {
+    u32::try_from(duration.as_millis()).unwrap_or(u32::MAX)
+}
+
+/// The message's own copies of texts; the frame is wiped when it is dropped.
+fn wipe(mut request: wire::Request) {
+    use wire::request::Act;
+    use zeroize::Zeroize;
+    match &mut request.act {
+        Some(Act::Parse(act)) => act.text.zeroize(),
+        Some(Act::ListSecretFields(act)) => act.text.zeroize(),
+        Some(Act::Check(act)) => act.text.zeroize(),
+        Some(Act::Validate(act)) => act.config.zeroize(),
+        Some(Act::Compose(act)) => {
+            act.base.zeroize();
+            act.patches.zeroize();
+        }
+        Some(Act::Encode(act)) => {
+            for document in act.tree.iter_mut().flat_map(|tree| &mut tree.documents) {
+                for node in &mut document.nodes {
+                    node.text.zeroize();
+                }
+            }
+        }
+        Some(Act::Describe(_)) | None => {}
+    }
+}
+
+fn report(confined: Confined) {
+    if confined.wholly() {
+        tracing::info!("renderer workers are confined by seccomp and Landlock");
+    } else {
+        tracing::warn!(
+            seccomp = confined.filter,
+            landlock = confined.landlock,
+            "this kernel confines renderer workers in part only"
+        );
+    }
+}

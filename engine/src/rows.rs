@@ -7,10 +7,10 @@ use bronzeward_core::fence::Fence;
 use bronzeward_core::id::{
     ApprovalId, AssignmentId, AssignmentRevisionId, ClusterId, DraftId, EpochId, FragmentId,
     FragmentRevisionId, ImportBaseRevisionId, IngestionId, MachineId, OperationId, PlanId,
-    ProfileId, ProfileRevisionId, ReleaseId, TokenId,
+    PrincipalId, ProfileId, ProfileRevisionId, ReleaseId, TokenId,
 };
 use bronzeward_core::inventory::{Endpoint, IdentityKey, Platform, TalosClusterId};
-use bronzeward_core::principal::{Actor, Principal};
+use bronzeward_core::principal::{Actor, Principal, Role};
 use bronzeward_core::revision::{BaselineRevision, Etag, Revision, TimelineRevision};
 use bronzeward_core::scope::ScopeState;
 use bronzeward_core::time::DbTime;
@@ -31,6 +31,23 @@ pub struct MachineRow {
     pub timeline: TimelineRevision,
     pub created_at: DbTime,
     pub state: MachineStateRow,
+}
+
+/// Who did something and in which role, as rows keep it: whether it was a human is the
+/// principal's row to say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Signed {
+    pub principal: PrincipalId,
+    pub role: Role,
+}
+
+impl From<Actor> for Signed {
+    fn from(actor: Actor) -> Self {
+        Self {
+            principal: actor.principal,
+            role: actor.role,
+        }
+    }
 }
 
 /// Desired, Applied and the baseline revision (EaR 1).
@@ -124,7 +141,7 @@ pub struct DraftRow {
     pub title: String,
     pub state: DraftStateRow,
     pub etag: Etag,
-    pub created_by: Actor,
+    pub created_by: Signed,
     pub created_at: DbTime,
 }
 
@@ -145,7 +162,7 @@ pub struct ClaimRow {
     pub cluster: ClusterId,
     pub draft: DraftId,
     pub machine: Option<MachineId>,
-    pub by: Actor,
+    pub by: Signed,
     pub idempotency_key: Option<String>,
     pub fence: Fence,
     /// The epoch the claim was created in.
@@ -169,7 +186,7 @@ pub struct ApprovalRow {
     pub id: ApprovalId,
     pub plan: PlanId,
     pub machine: MachineId,
-    pub by: Actor,
+    pub by: Signed,
     pub epoch: EpochId,
     pub self_approval: Vec<String>,
     pub unseen_overwrite: bool,
@@ -209,7 +226,7 @@ pub struct OperationRow {
     pub result_import_base: Option<ImportBaseRevisionId>,
     /// The stored problem of a failed publish or ingest operation, as JSON text.
     pub error: Option<String>,
-    pub created_by: Option<Actor>,
+    pub created_by: Option<Signed>,
     pub epoch: EpochId,
     pub created_at: DbTime,
 }

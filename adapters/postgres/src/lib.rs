@@ -5,5 +5,24 @@
 //! what a write may depend on arrives as values, and becomes a WHERE clause. Never in
 //! this crate: a rule of its own, a provider call, a secret in an error or a log.
 
+pub mod advisory;
+mod convert;
+mod drafts;
+pub mod guard;
+mod inventory;
+pub mod lock;
+mod locks;
+pub mod migrate;
+mod principals;
+mod records;
+mod requests;
 #[rustfmt::skip]
 pub mod schema;
+pub mod session;
+pub mod store;
+pub mod time;
+mod timeline;
+pub mod tx;
+
+#[cfg(test)]
+mod tests;

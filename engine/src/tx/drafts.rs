@@ -52,7 +52,7 @@ impl<W: World> Requests<'_, W> {
                         title: new.title,
                         state: DraftStateRow::Open,
                         etag,
-                        created_by: admitted.actor,
+                        created_by: admitted.actor.into(),
                         created_at: at,
                     },
                     &[],

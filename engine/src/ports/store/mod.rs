@@ -23,7 +23,9 @@ pub use inventory::{
 pub use locks::{LockMode, Locks, Select};
 pub use page::{Page, Paged};
 pub use requests::{IdempotencyRecord, RequestReads, RequestWrites};
-pub use timeline::{EntryRow, NewEntry, Order, TimelinePage, TimelineReads, TimelineWrites};
+pub use timeline::{
+    ControllerRow, EntryRow, NewEntry, Order, TimelinePage, TimelineReads, TimelineWrites,
+};
 
 use std::future::Future;
 

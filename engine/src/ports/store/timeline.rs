@@ -2,6 +2,7 @@
 
 use std::future::Future;
 
+use bronzeward_core::fence::Owner;
 use bronzeward_core::id::{ActId, EpochId, MachineId, OperationId, PlanId};
 use bronzeward_core::principal::{Actor, Controller};
 use bronzeward_core::problem::Member;
@@ -9,6 +10,7 @@ use bronzeward_core::revision::TimelineRevision;
 use bronzeward_core::time::DbTime;
 
 use super::{Page, StoreError};
+use crate::rows::Signed;
 
 /// An entry to be appended. At least one of `actor` and `controller` is given.
 #[derive(Clone, Debug)]
@@ -27,6 +29,14 @@ pub struct NewEntry {
     pub data: Member,
 }
 
+/// The controller of a stored entry: its owner string and, where it owned an operation,
+/// the generation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ControllerRow {
+    pub owner: Owner,
+    pub generation: Option<i64>,
+}
+
 /// An entry as stored.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EntryRow {
@@ -35,8 +45,8 @@ pub struct EntryRow {
     pub kind: String,
     pub operation: Option<OperationId>,
     pub plan: Option<PlanId>,
-    pub actor: Option<Actor>,
-    pub controller: Option<Controller>,
+    pub actor: Option<Signed>,
+    pub controller: Option<ControllerRow>,
     pub epoch: EpochId,
     pub act: Option<ActId>,
     pub at: DbTime,

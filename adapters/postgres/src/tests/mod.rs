@@ -1,0 +1,7 @@
+//! Tests of the schema and of the plumbing on a real PostgreSQL.
+
+mod catalogue;
+mod guards;
+mod immutable;
+mod inventory;
+pub mod support;

@@ -6,6 +6,7 @@
 //! this module: what a particular act checks or writes.
 
 use std::future::Future;
+use std::sync::Arc;
 
 use bronzeward_core::act::ActDraft;
 use bronzeward_core::id::{EpochId, OperationId, RequestId};
@@ -14,8 +15,9 @@ use bronzeward_core::installation::Installation;
 use bronzeward_core::principal::Actor;
 use bronzeward_core::problem::{Problem, ProblemCode};
 use bronzeward_core::rules::Rule;
+use bronzeward_core::secret::Plaintext;
 
-use crate::ports::KeyedDigests;
+use crate::ports::provider::IngestionSecrets;
 use crate::ports::store::{
     IdempotencyRecord, LockMode, RequestReads, RequestWrites, Snapshot, Store,
 };
@@ -40,18 +42,14 @@ pub struct Admitted {
     pub route: &'static str,
 }
 
-/// Text that can hold unextracted input: it has no Display, its Debug shows nothing, and
-/// it zeroes itself.
+/// Canonical request text that can hold unextracted input: its Debug shows nothing, and the
+/// last copy zeroes itself.
 #[derive(Clone)]
-pub struct KeyedInput(zeroize::Zeroizing<Vec<u8>>);
+pub struct KeyedInput(Arc<Plaintext>);
 
 impl KeyedInput {
-    pub fn new(bytes: Vec<u8>) -> Self {
-        Self(zeroize::Zeroizing::new(bytes))
-    }
-
-    pub fn bytes(&self) -> &[u8] {
-        &self.0
+    pub fn new(text: Plaintext) -> Self {
+        Self(Arc::new(text))
     }
 }
 
@@ -385,8 +383,8 @@ impl<W: World> Requests<'_, W> {
         }
         let input = admitted.keyed_input.as_ref()?;
         let key = record.fingerprint.key.as_ref()?;
-        let digest = self.digests?.keyed_digest_under(key, input.bytes()).await?;
-        Some(digest == record.fingerprint.digest)
+        let recomputed = self.digests?.recompute_digest(key, &input.0).await.ok()?;
+        Some(recomputed.mac == record.fingerprint.digest)
     }
 
     /// A lost COMMIT answer: the key's lock waits for the lost transaction to end, and the

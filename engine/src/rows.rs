@@ -4,13 +4,15 @@
 //! database's spelling are the adapter's; an unknown spelling is its fault to report.
 
 use bronzeward_core::fence::Fence;
+pub use bronzeward_core::id::HeadId;
 use bronzeward_core::id::{
-    ApprovalId, AssignmentId, AssignmentRevisionId, ClusterId, DraftId, EpochId, FragmentId,
-    FragmentRevisionId, ImportBaseRevisionId, IngestionId, MachineId, OperationId, PlanId,
-    PrincipalId, ProfileId, ProfileRevisionId, ReleaseId, TokenId,
+    ApprovalId, AssignmentRevisionId, ClusterId, DraftId, EpochId, FragmentRevisionId,
+    ImportBaseRevisionId, IngestionId, MachineId, OperationId, PlanId, ProfileRevisionId,
+    ReleaseId, TokenId,
 };
 use bronzeward_core::inventory::{Endpoint, IdentityKey, Platform, TalosClusterId};
-use bronzeward_core::principal::{Actor, Principal, Role};
+use bronzeward_core::principal::Principal;
+pub use bronzeward_core::principal::Signed;
 use bronzeward_core::revision::{BaselineRevision, Etag, Revision, TimelineRevision};
 use bronzeward_core::scope::ScopeState;
 use bronzeward_core::time::DbTime;
@@ -31,23 +33,6 @@ pub struct MachineRow {
     pub timeline: TimelineRevision,
     pub created_at: DbTime,
     pub state: MachineStateRow,
-}
-
-/// Who did something and in which role, as rows keep it: whether it was a human is the
-/// principal's row to say.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Signed {
-    pub principal: PrincipalId,
-    pub role: Role,
-}
-
-impl From<Actor> for Signed {
-    fn from(actor: Actor) -> Self {
-        Self {
-            principal: actor.principal,
-            role: actor.role,
-        }
-    }
 }
 
 /// Desired, Applied and the baseline revision (EaR 1).
@@ -71,26 +56,6 @@ pub struct AppliedRow {
 pub enum AppliedSource {
     Operation,
     Adoption,
-}
-
-/// A head's identifier; the order is that of the text, which is the lock order over all
-/// three kinds (PA §6.2).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum HeadId {
-    // `asg` < `frg` < `prf`: the derived order is the text's.
-    Assignment(AssignmentId),
-    Fragment(FragmentId),
-    Profile(ProfileId),
-}
-
-impl std::fmt::Display for HeadId {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Assignment(id) => id.fmt(f),
-            Self::Fragment(id) => id.fmt(f),
-            Self::Profile(id) => id.fmt(f),
-        }
-    }
 }
 
 /// A source revision of any kind.

@@ -12,8 +12,13 @@ use bronzeward_core::id::{EpochId, Id};
 use bronzeward_core::revision::EtagToken;
 use bronzeward_core::rules::Rules;
 
+use crate::ports::node::{NodeReader, NodeWriter};
+use crate::ports::provider::{
+    CompilerSecrets, DependencyMetadata, ExecutorSecrets, IngestionSecrets,
+};
+use crate::ports::renderer::Renderer;
 use crate::ports::store::Store;
-use crate::ports::{AlertSink, Entropy, KeyedDigests, Notifier, Timer};
+use crate::ports::{AlertSink, Entropy, Notifier, Timer};
 
 /// A world's transactions and snapshots.
 pub type RawTx<W> = <<W as World>::Store as Store>::Tx;
@@ -27,7 +32,13 @@ pub trait World: Send + Sync + 'static {
     type Timer: Timer;
     type Notifier: Notifier;
     type Alerts: AlertSink;
-    type Ingestion: KeyedDigests;
+    type Ingestion: IngestionSecrets;
+    type Compiler: CompilerSecrets;
+    type Executor: ExecutorSecrets;
+    type Metadata: DependencyMetadata;
+    type Reader: NodeReader;
+    type Writer: NodeWriter;
+    type Renderer: Renderer + 'static;
 }
 
 /// Who this process is to the fences (PA §5.1): its owner string and the epoch it read

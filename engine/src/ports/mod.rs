@@ -8,4 +8,4 @@ pub mod renderer;
 mod runtime;
 pub mod store;
 
-pub use runtime::{Alert, AlertSink, Entropy, KeyedDigests, Notifier, Timer, Wake};
+pub use runtime::{Alert, AlertSink, Entropy, Notifier, Timer, Wake};

@@ -10,8 +10,12 @@
 use std::future::Future;
 use std::time::Duration;
 
+use bronzeward_core::attempt::ResponseClass;
 use bronzeward_core::digest::ConfigDigest;
-use bronzeward_core::inventory::{Endpoint, SmbiosUuid, TalosClusterId, TalosNodeId};
+use bronzeward_core::inventory::Endpoint;
+use bronzeward_core::observation::{
+    self, AccessVersion, ConfigurationRead, Health, NodeIdentity, Read, RunningVersion, Values,
+};
 use zeroize::Zeroizing;
 
 /// The three parts of a talosconfig that are used (PA §3.3), DER-encoded. It lives as
@@ -132,6 +136,21 @@ impl NodeCode {
     pub const fn as_str(self) -> &'static str {
         self.0
     }
+
+    /// The gRPC status by number, as responses are recorded: the one that Go's client would
+    /// have made where the failure is ours.
+    pub fn number(self) -> i32 {
+        let ours = match self {
+            Self::NO_ANSWER => "deadline-exceeded",
+            Self::MALFORMED => "internal",
+            Self::DIAL_FAILED | Self::TLS_FAILED | Self::CONNECTION_LOST => "unavailable",
+            NodeCode(name) => name,
+        };
+        (0_i32..)
+            .zip(Self::GRPC)
+            .find(|(_, name)| *name == ours)
+            .map_or(2, |(number, _)| number)
+    }
 }
 
 /// Why a value was not read.
@@ -186,73 +205,56 @@ impl Unread {
     pub const fn of_configuration(self) -> ReadFailure {
         ReadFailure::AccessUnavailable
     }
+
+    /// As an observation records it.
+    pub const fn cause(self) -> observation::Unread {
+        match self.class {
+            UnreadClass::Unreachable => observation::Unread::TalosAccessUnavailable,
+            UnreadClass::Denied | UnreadClass::Failed => observation::Unread::Refused,
+            UnreadClass::Absent => observation::Unread::Absent,
+            UnreadClass::Malformed => observation::Unread::Malformed,
+        }
+    }
+
+    /// The same for the configuration, where a refused credential is a cause of
+    /// `talos-access-unavailable`.
+    pub const fn cause_of_configuration(self) -> observation::Unread {
+        match self.class {
+            UnreadClass::Denied => observation::Unread::TalosAccessUnavailable,
+            UnreadClass::Unreachable
+            | UnreadClass::Absent
+            | UnreadClass::Failed
+            | UnreadClass::Malformed => self.cause(),
+        }
+    }
 }
 
 /// One value of an observation.
 pub type Reading<T> = Result<T, Unread>;
 
-/// What the node runs: `v1.13.6`, and the parts of it that are compared.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct RunningVersion {
-    pub major: u32,
-    pub minor: u32,
-    pub patch: u32,
-    /// As reported; letters, digits, dots, hyphens and plus signs, at most 64.
-    pub tag: String,
-}
-
-/// Talos's machine stages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum NodeStage {
-    Unknown,
-    Booting,
-    Installing,
-    Maintenance,
-    Running,
-    Rebooting,
-    ShuttingDown,
-    Resetting,
-    Upgrading,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct NodeHealth {
-    pub stage: NodeStage,
-    pub ready: bool,
-}
-
-impl NodeHealth {
-    /// The bound health of apply-config (EaR 4): stage `running` and ready.
-    pub const fn is_bound(self) -> bool {
-        matches!(self.stage, NodeStage::Running) && self.ready
-    }
-}
-
-/// The version and creation time of the resource that held the configuration. Both are
-/// in the node's memory: a version restarts at 1 when the node reboots (T7), so it is
-/// evidence only beside the creation time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ResourceVersion {
-    pub version: i64,
-    pub created_seconds: i64,
-    pub created_nanos: u32,
-}
-
-/// The configuration in force: its exact bytes, wiped on drop, and their digest (EaR 1).
-/// No Debug, Display or Clone.
+/// The configuration in force: its exact bytes, wiped on drop, and what is recorded of
+/// it. The resource's version is in the node's memory and restarts at 1 when the node
+/// reboots (T7), so it is evidence only beside the creation time. No Debug, Display or
+/// Clone.
 pub struct NodeConfiguration {
     bytes: Zeroizing<Vec<u8>>,
-    pub digest: ConfigDigest,
-    pub resource: ResourceVersion,
+    read: ConfigurationRead,
 }
 
 impl NodeConfiguration {
-    pub fn new(bytes: Vec<u8>, resource: ResourceVersion) -> Self {
+    pub fn new(bytes: Vec<u8>, resource_version: String, resource_created: String) -> Self {
         Self {
-            digest: ConfigDigest::of(&bytes),
+            read: ConfigurationRead {
+                digest: ConfigDigest::of(&bytes),
+                resource_version,
+                resource_created,
+            },
             bytes: Zeroizing::new(bytes),
-            resource,
         }
+    }
+
+    pub const fn read(&self) -> &ConfigurationRead {
+        &self.read
     }
 
     /// The bytes, for the reader of an ingestion to wrap at once.
@@ -279,27 +281,53 @@ pub struct ReadLimits {
 /// only beside the identity that the same connection showed. Once a read finds the node
 /// unreachable, the rest is unread for the same cause and not called.
 pub struct NodeObservation {
-    /// `None` is a node that reports no SMBIOS UUID: a reading like any other.
-    pub smbios_uuid: Reading<Option<SmbiosUuid>>,
-    pub node_id: Reading<TalosNodeId>,
-    pub cluster_id: Reading<TalosClusterId>,
+    /// All three reads of it, or why the first that failed did. A node that reports no
+    /// SMBIOS UUID is a reading like any other.
+    pub identity: Reading<NodeIdentity>,
     pub version: Reading<RunningVersion>,
     /// `None` where it was not asked for.
     pub configuration: Option<Reading<NodeConfiguration>>,
-    pub health: Option<Reading<NodeHealth>>,
+    pub health: Option<Reading<Health>>,
 }
 
 impl NodeObservation {
     /// An observation of which nothing could be read.
     pub fn unread(asked: Asked, unread: Unread) -> Self {
         Self {
-            smbios_uuid: Err(unread),
-            node_id: Err(unread),
-            cluster_id: Err(unread),
+            identity: Err(unread),
             version: Err(unread),
             configuration: asked.configuration.then_some(Err(unread)),
             health: asked.health.then_some(Err(unread)),
         }
+    }
+
+    /// What is recorded of it, beside the access it was made with; the configuration's
+    /// bytes end here.
+    pub fn into_values(self, access: AccessVersion) -> Values {
+        Values {
+            access: Read::Value(access),
+            identity: recorded(self.identity, Unread::cause),
+            running_version: recorded(self.version, Unread::cause),
+            configuration: self.configuration.map_or(NOT_ASKED, |reading| {
+                recorded(
+                    reading.map(|configuration| configuration.read),
+                    Unread::cause_of_configuration,
+                )
+            }),
+            health: self
+                .health
+                .map_or(NOT_ASKED_HEALTH, |reading| recorded(reading, Unread::cause)),
+        }
+    }
+}
+
+const NOT_ASKED: Read<ConfigurationRead> = Read::Unread(observation::Unread::NotAsked);
+const NOT_ASKED_HEALTH: Read<Health> = Read::Unread(observation::Unread::NotAsked);
+
+fn recorded<T>(reading: Reading<T>, cause: fn(Unread) -> observation::Unread) -> Read<T> {
+    match reading {
+        Ok(value) => Read::Value(value),
+        Err(unread) => Read::Unread(cause(unread)),
     }
 }
 
@@ -318,61 +346,10 @@ pub trait NodeReader: Send + Sync + 'static {
     ) -> impl Future<Output = NodeObservation> + Send;
 }
 
-/// The class of an answer to `apply` (EaR 3.5).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum AnswerClass {
-    Accepted,
-    RefusedValidation,
-    RefusedImmediate,
-    Answered,
-    Transport,
-}
-
-impl AnswerClass {
-    pub const ALL: [AnswerClass; 5] = [
-        AnswerClass::Accepted,
-        AnswerClass::RefusedValidation,
-        AnswerClass::RefusedImmediate,
-        AnswerClass::Answered,
-        AnswerClass::Transport,
-    ];
-
-    /// As the timeline writes it.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            AnswerClass::Accepted => "accepted",
-            AnswerClass::RefusedValidation => "refused-validation",
-            AnswerClass::RefusedImmediate => "refused-immediate",
-            AnswerClass::Answered => "answered",
-            AnswerClass::Transport => "transport",
-        }
-    }
-
-    pub fn parse(text: &str) -> Option<AnswerClass> {
-        Self::ALL.into_iter().find(|class| class.as_str() == text)
-    }
-
-    /// Whether a recorded answer of this class accounts for its attempt.
-    pub const fn accounts(self) -> bool {
-        match self {
-            AnswerClass::Accepted
-            | AnswerClass::RefusedValidation
-            | AnswerClass::RefusedImmediate
-            | AnswerClass::Answered => true,
-            AnswerClass::Transport => false,
-        }
-    }
-
-    /// Whether it proves that the request changed nothing: the definitive refusal.
-    pub const fn is_definitive_refusal(self) -> bool {
-        matches!(self, AnswerClass::RefusedValidation)
-    }
-}
-
 /// What came of a request: its class and its code, and no text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ApplyAnswer {
-    pub class: AnswerClass,
+    pub class: ResponseClass,
     pub code: NodeCode,
 }
 
@@ -404,6 +381,7 @@ mod tests {
         for number in 0..17 {
             let code = NodeCode::grpc(number);
             assert_eq!(NodeCode::parse(code.as_str()), Some(code));
+            assert_eq!(code.number(), number);
         }
         for code in NodeCode::OURS {
             assert_eq!(NodeCode::parse(code.as_str()), Some(code));
@@ -411,6 +389,9 @@ mod tests {
         assert_eq!(NodeCode::grpc(-1), NodeCode::MALFORMED);
         assert_eq!(NodeCode::grpc(17), NodeCode::MALFORMED);
         assert_eq!(NodeCode::parse("rpc error: code = Unknown"), None);
+        assert_eq!(NodeCode::NO_ANSWER.number(), 4);
+        assert_eq!(NodeCode::MALFORMED.number(), 13);
+        assert_eq!(NodeCode::DIAL_FAILED.number(), 14);
     }
 
     #[test]
@@ -428,14 +409,6 @@ mod tests {
             };
             assert_eq!(unread.of_identity(), failure);
             assert_eq!(unread.of_configuration(), ReadFailure::AccessUnavailable);
-        }
-    }
-
-    #[test]
-    fn every_class_but_transport_accounts_for_its_attempt() {
-        for class in AnswerClass::ALL {
-            assert_eq!(class.accounts(), class != AnswerClass::Transport);
-            assert_eq!(AnswerClass::parse(class.as_str()), Some(class));
         }
     }
 }

@@ -4,7 +4,6 @@ use std::future::Future;
 use std::time::Duration;
 
 use bronzeward_core::id::{MachineId, ObservationId, OperationId};
-use bronzeward_core::idempotency::DigestKey;
 
 /// 128 random bits at a time. Identifiers and ETag tokens are made of nothing else.
 pub trait Entropy: Send + Sync + 'static {
@@ -47,14 +46,4 @@ pub enum Alert {
 
 pub trait AlertSink: Send + Sync + 'static {
     fn raise(&self, alert: Alert);
-}
-
-/// Keyed digests of request text under a stored digest key version (PA §7.1). None where
-/// the provider can no longer compute under it.
-pub trait KeyedDigests: Send + Sync + 'static {
-    fn keyed_digest_under(
-        &self,
-        key: &DigestKey,
-        input: &[u8],
-    ) -> impl Future<Output = Option<[u8; 32]>> + Send;
 }

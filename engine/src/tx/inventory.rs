@@ -6,9 +6,11 @@
 use bronzeward_core::act::{ActDraft, Action};
 use bronzeward_core::id::{ClusterId, MachineId};
 use bronzeward_core::inventory::{Endpoint, IdentityKey, Platform, TalosClusterId};
-use bronzeward_core::problem::{Member, Problem};
+use bronzeward_core::principal::By;
+use bronzeward_core::problem::Problem;
 use bronzeward_core::rules::Rule;
 use bronzeward_core::scope::ScopeState;
+use bronzeward_core::timeline::Data;
 
 use super::lock_by;
 use crate::ports::store::{
@@ -190,21 +192,13 @@ impl<W: World> Requests<'_, W> {
             let mut row = row.into_row();
             let (mut acts, at) = tx.open().lock_acts(&rules).await?;
             let previous = row.endpoint;
-            let entry = NewEntry {
-                kind: "endpoint-change",
-                operation: None,
-                plan: None,
-                actor: Some(admitted.actor),
-                controller: None,
-                epoch: installation.epoch,
-                act: Some(act),
-                at,
-                data: Member::object([
-                    ("previous", Member::text(previous)),
-                    ("talosEndpoint", Member::text(next)),
-                    ("reason", reason.map_or(Member::Null, Member::text)),
-                ]),
+            let data = Data::EndpointChange {
+                from: previous,
+                to: next,
+                reason: reason.map(str::to_owned),
             };
+            let by = By::Signed(admitted.actor.into());
+            let entry = NewEntry::of(&data, by, installation.epoch, Some(act), at);
             let revision = acts.rows().append_entry(machine, &entry).await?;
             let change = EndpointChange {
                 machine,

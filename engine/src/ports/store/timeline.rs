@@ -4,13 +4,13 @@ use std::future::Future;
 
 use bronzeward_core::fence::Owner;
 use bronzeward_core::id::{ActId, EpochId, MachineId, OperationId, PlanId};
-use bronzeward_core::principal::{Actor, Controller};
+use bronzeward_core::principal::{By, Controller, Signed};
 use bronzeward_core::problem::Member;
 use bronzeward_core::revision::TimelineRevision;
 use bronzeward_core::time::DbTime;
+use bronzeward_core::timeline::Data;
 
 use super::{Page, StoreError};
-use crate::rows::Signed;
 
 /// An entry to be appended. At least one of `actor` and `controller` is given.
 #[derive(Clone, Debug)]
@@ -19,7 +19,7 @@ pub struct NewEntry {
     pub kind: &'static str,
     pub operation: Option<OperationId>,
     pub plan: Option<PlanId>,
-    pub actor: Option<Actor>,
+    pub actor: Option<Signed>,
     pub controller: Option<Controller>,
     pub epoch: EpochId,
     pub act: Option<ActId>,
@@ -35,6 +35,34 @@ pub struct NewEntry {
 pub struct ControllerRow {
     pub owner: Owner,
     pub generation: Option<i64>,
+}
+
+impl NewEntry {
+    /// A machine's entry, from what it says and who it is by.
+    pub fn of(data: &Data, by: By, epoch: EpochId, act: Option<ActId>, at: DbTime) -> Self {
+        let (actor, controller) = match by {
+            By::Signed(signed) => (Some(signed), None),
+            By::Controller(controller) => (None, Some(controller)),
+        };
+        Self {
+            kind: data.kind(),
+            operation: data.operation(),
+            plan: None,
+            actor,
+            controller,
+            epoch,
+            act,
+            at,
+            data: data.members(),
+        }
+    }
+
+    /// Names the plan the entry is about, where its data does not.
+    #[must_use]
+    pub fn about(mut self, plan: PlanId) -> Self {
+        self.plan = Some(plan);
+        self
+    }
 }
 
 /// An entry as stored.

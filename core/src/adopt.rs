@@ -254,3 +254,233 @@ fn observed<R: Rules>(
         assigned,
     );
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::id::{ImportBaseRevisionId, MachineId};
+    use crate::observation::Purpose;
+    use crate::observation::tests::observation;
+    use crate::plan::Plan;
+    use crate::plan::tests::{approval, at, binding, epoch};
+    use crate::revision::TimelineRevision;
+    use crate::rules::{Enforced, Without};
+    use crate::scope::ScopeState;
+
+    const IMPORTED: &[u8] = b"imported";
+
+    struct World {
+        binding: Binding,
+        plan: AnyPlan,
+        applied: Option<Applied>,
+        desired: Option<ReleaseId>,
+        assignment: Option<AssignmentRevisionId>,
+        existing: Option<OperationId>,
+        holder: Option<OperationId>,
+        scope: Scope,
+        recovery_mode: bool,
+        observations: Vec<Observation>,
+        now: i64,
+    }
+
+    /// A drift adoption: the record opened at 4, the plan approved at 2, observed at 10.
+    fn drift_adoption() -> World {
+        let bound = Binding {
+            operation: PlanOperation::Adopt {
+                import_base: ImportBaseRevisionId::from_bits(1),
+                import_base_digest: ConfigDigest::of(IMPORTED),
+            },
+            pre_dispatch_digest: ConfigDigest::of(IMPORTED),
+            drift: Some(TimelineRevision(4)),
+            ..binding()
+        };
+        let plan = Plan::proposed(bound.clone())
+            .approve(&Enforced, approval(1, epoch()), at(1))
+            .unwrap();
+        World {
+            binding: bound,
+            plan: AnyPlan::Approved(plan),
+            applied: Some(Applied {
+                release: ReleaseId::from_bits(9),
+                digest: ConfigDigest::of(b"old"),
+                source: AppliedSource::Operation,
+                baseline: BaselineRevision(1),
+            }),
+            desired: Some(ReleaseId::from_bits(1)),
+            assignment: None,
+            existing: None,
+            holder: None,
+            scope: Scope {
+                machine: MachineId::from_bits(1),
+                state: ScopeState::Normal,
+                frozen: true,
+                open_drift: Some(TimelineRevision(4)),
+            },
+            recovery_mode: false,
+            observations: vec![observation(Purpose::Drift, 10, IMPORTED)],
+            now: 20,
+        }
+    }
+
+    fn run<R: Rules>(rules: &R, world: &World) -> Result<Adopted, NotAdopted> {
+        adopt(
+            rules,
+            &Facts {
+                binding: &world.binding,
+                standing: Standing {
+                    plan: &world.plan,
+                    approval_revoked: false,
+                    approver_revoked: false,
+                },
+                now: at(world.now),
+                epoch: epoch(),
+                recovery_mode: world.recovery_mode,
+                process: ProcessEpoch(epoch()),
+                existing: world.existing,
+                scope_holder: world.holder,
+                scope: &world.scope,
+                assignment: world.assignment,
+                desired: world.desired,
+                applied: world.applied.as_ref(),
+                observations: &world.observations,
+            },
+        )
+    }
+
+    #[test]
+    fn an_adoption_sets_applied_to_the_import_base_and_passes_a_freeze() {
+        let adopted = run(&Enforced, &drift_adoption()).unwrap();
+        assert_eq!(adopted.applied.digest, ConfigDigest::of(IMPORTED));
+        assert_eq!(adopted.applied.source, AppliedSource::Adoption);
+        assert_eq!(adopted.applied.baseline, BaselineRevision(2));
+        assert!(adopted.pending_convergence);
+    }
+
+    #[test]
+    fn a_first_adoption_needs_that_there_is_still_no_applied() {
+        let mut first = drift_adoption();
+        first.binding.drift = None;
+        first.binding.baseline = None;
+        first.scope.open_drift = None;
+        let meanwhile = first.applied.take();
+        assert_eq!(
+            run(&Enforced, &first).unwrap().applied.baseline,
+            BaselineRevision::FIRST
+        );
+        first.applied = meanwhile;
+        let refused = run(&Enforced, &first).unwrap_err();
+        assert_eq!(refused.failed, [Requirement::Baseline, Requirement::Drift]);
+    }
+
+    // covers-part: EaR-ADO-1 (each requirement with its rule dropped, as decided)
+    #[test]
+    fn each_requirement_of_an_adoption_refuses_alone() {
+        let change = |change: &dyn Fn(&mut World)| {
+            let mut world = drift_adoption();
+            change(&mut world);
+            world
+        };
+        let other = Some(OperationId::from_bits(9));
+        let mut moved = observation(Purpose::Drift, 10, IMPORTED);
+        moved.started.assignment = Some(AssignmentRevisionId::from_bits(1));
+        let newer = observation(Purpose::Drift, 11, b"stranger");
+        let reread = |observation: &Observation| vec![observation.clone()];
+        let early = observation(Purpose::Drift, 2, IMPORTED);
+        let cases = [
+            (
+                change(&|it| it.existing = other),
+                Requirement::NoOperation,
+                Rule::NoOperationForPlan,
+            ),
+            (
+                change(&|it| it.plan = AnyPlan::Proposed(Plan::proposed(it.binding.clone()))),
+                Requirement::Authority,
+                Rule::PlanAuthorises,
+            ),
+            (
+                change(&|it| it.assignment = Some(AssignmentRevisionId::from_bits(1))),
+                Requirement::Assignment,
+                Rule::AssignmentUnchanged,
+            ),
+            (
+                change(&|it| it.binding.baseline = Some(BaselineRevision(7))),
+                Requirement::Baseline,
+                Rule::AdoptionBaseline,
+            ),
+            (
+                change(&|it| it.desired = None),
+                Requirement::Desired,
+                Rule::AdoptionDesired,
+            ),
+            (
+                change(&|it| it.scope.open_drift = None),
+                Requirement::Drift,
+                Rule::AdoptionDriftOpen,
+            ),
+            (
+                change(&|it| it.observations = reread(&early)),
+                Requirement::AfterApproval,
+                Rule::AdoptionAfterApproval,
+            ),
+            (
+                change(&|it| it.now = 400),
+                Requirement::Fresh,
+                Rule::AdoptionFresh,
+            ),
+            (
+                change(&|it| it.observations = vec![observation(Purpose::Drift, 10, b"x")]),
+                Requirement::ImportBaseDigest,
+                Rule::AdoptionDigest,
+            ),
+            (
+                change(&|it| it.observations.push(newer.clone())),
+                Requirement::ImportBaseDigest,
+                Rule::AdoptionHighestBasis,
+            ),
+            (
+                change(&|it| it.observations = reread(&moved)),
+                Requirement::ObservedAssignment,
+                Rule::AdoptionAssignment,
+            ),
+            (
+                change(&|it| it.holder = other),
+                Requirement::ScopeFree,
+                Rule::ScopeFree,
+            ),
+            (
+                change(&|it| it.recovery_mode = true),
+                Requirement::Gate,
+                Rule::GateOpen,
+            ),
+        ];
+        for (world, requirement, rule) in cases {
+            let failed = run(&Enforced, &world).unwrap_err().failed;
+            // Without an approval nothing can be after it.
+            let expected = match requirement {
+                Requirement::Authority => vec![requirement, Requirement::AfterApproval],
+                other => vec![other],
+            };
+            assert_eq!(failed, expected, "{}", rule.name());
+            let rules: &'static [Rule] = match requirement {
+                Requirement::Authority => vec![rule, Rule::AdoptionAfterApproval].leak(),
+                _ => vec![rule].leak(),
+            };
+            assert!(run(&Without(rules), &world).is_ok(), "{}", rule.name());
+        }
+    }
+
+    #[test]
+    fn a_refusal_names_its_comparisons_once_each_and_ascending() {
+        let mut world = drift_adoption();
+        world.desired = None;
+        world.scope.open_drift = None;
+        world.holder = Some(OperationId::from_bits(9));
+        let numbers: Vec<u8> = run(&Enforced, &world)
+            .unwrap_err()
+            .comparisons()
+            .into_iter()
+            .map(Comparison::number)
+            .collect();
+        assert_eq!(numbers, [2, 4]);
+    }
+}

@@ -454,3 +454,262 @@ impl AnyClaim {
         Ok(self.into_common().abandoned())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::{Enforced, Without};
+
+    fn at(seconds: i64) -> DbTime {
+        DbTime::from_seconds(seconds)
+    }
+
+    fn epoch() -> EpochId {
+        EpochId::from_bits(1)
+    }
+
+    const LEASE: Span = Span::seconds(30);
+
+    /// Held from 0, leased to 30, expiring at 300, under encrypted staging.
+    fn common(review: Option<Review>) -> Common {
+        Common {
+            id: IngestionId::from_bits(1),
+            kind: ClaimKind::Import,
+            mode: StagingMode::Encrypted,
+            review,
+            machine: Some(MachineId::from_bits(1)),
+            draft: DraftId::from_bits(1),
+            operation: Some(OperationId::from_bits(1)),
+            request: None,
+            fence: Fence {
+                owner: Owner::new("a", 1, 1).unwrap(),
+                generation: Generation::FIRST,
+                epoch: epoch(),
+            },
+            created_epoch: epoch(),
+            lease_until: at(30),
+            expires_at: at(300),
+            has_payload: true,
+            created_at: at(0),
+        }
+    }
+
+    fn held() -> AnyClaim {
+        AnyClaim::Held(Claim::started(common(None)))
+    }
+
+    fn token() -> Fence {
+        common(None).fence
+    }
+
+    fn take(now: i64) -> Take {
+        Take {
+            owner: Owner::new("b", 1, 1).unwrap(),
+            seen: Generation::FIRST,
+            current: epoch(),
+            now: at(now),
+            lease: LEASE,
+        }
+    }
+
+    // covers-part: IC-STG-1 (the terms; the race is the store's)
+    #[test]
+    fn a_lease_is_extended_by_its_owner_while_it_and_the_expiry_are_ahead() {
+        let extend = |claim: AnyClaim, token: &Fence, now| {
+            claim.extend(&Enforced, token, epoch(), at(now), LEASE)
+        };
+        let extended = extend(held(), &token(), 29).unwrap();
+        assert_eq!(extended.common().lease_until, at(59));
+        let late = extend(held(), &token(), 30).unwrap_err();
+        assert_eq!(late.reason, ClaimRefusal::Stale(Stale::Lease));
+        assert_eq!(*late.unchanged, held());
+        let stranger = Fence {
+            owner: Owner::new("a", 1, 2).unwrap(),
+            ..token()
+        };
+        assert!(extend(held(), &stranger, 29).is_err());
+        let long = AnyClaim::Held(Claim::started(Common {
+            lease_until: at(400),
+            ..common(None)
+        }));
+        assert_eq!(
+            extend(long.clone(), &token(), 300).unwrap_err().reason,
+            ClaimRefusal::Ended
+        );
+        let control = Without(&[Rule::ClaimUnexpired]);
+        assert!(
+            long.extend(&control, &token(), epoch(), at(300), LEASE)
+                .is_ok()
+        );
+    }
+
+    #[test]
+    fn a_takeover_waits_for_the_lapse_and_fences_the_old_owner_out() {
+        let live = held().take_over(&Enforced, &take(29)).unwrap_err();
+        assert_eq!(live.reason, ClaimRefusal::Leased);
+        assert!(
+            held()
+                .take_over(&Without(&[Rule::ClaimTakeoverLapsed]), &take(29))
+                .is_ok()
+        );
+        let TakenOver::Resumed { claim, pauses } = held().take_over(&Enforced, &take(30)).unwrap()
+        else {
+            panic!("an envelope is there to decrypt");
+        };
+        assert!(!pauses);
+        assert_eq!(claim.common.fence.generation, Generation(2));
+        let resumed = AnyClaim::Resumed(claim);
+        let old = resumed
+            .clone()
+            .release(&Enforced, &token(), epoch(), at(31))
+            .unwrap_err();
+        assert_eq!(old.reason, ClaimRefusal::Stale(Stale::Owner));
+        // Back to the first owner's string, its first token is refused by the generation.
+        let back = Take {
+            owner: Owner::new("a", 1, 1).unwrap(),
+            seen: Generation(2),
+            ..take(70)
+        };
+        let TakenOver::Resumed { claim, .. } = resumed.take_over(&Enforced, &back).unwrap() else {
+            panic!("a resumed claim can be taken over again");
+        };
+        let late = AnyClaim::Resumed(claim);
+        let refused = late
+            .clone()
+            .release(&Enforced, &token(), epoch(), at(71))
+            .unwrap_err();
+        assert_eq!(refused.reason, ClaimRefusal::Stale(Stale::Generation));
+        let control = Without(&[Rule::FenceGeneration]);
+        assert!(late.release(&control, &token(), epoch(), at(71)).is_ok());
+    }
+
+    #[test]
+    fn what_cannot_be_taken_over_is_told_apart() {
+        let with = |change: &dyn Fn(&mut Common)| {
+            let mut common = common(None);
+            change(&mut common);
+            AnyClaim::Held(Claim::started(common))
+        };
+        let refused =
+            |claim: AnyClaim, take: &Take| claim.take_over(&Enforced, take).unwrap_err().reason;
+        let earlier = with(&|it| it.created_epoch = EpochId::from_bits(9));
+        assert_eq!(refused(earlier, &take(40)), ClaimRefusal::EarlierEpoch);
+        assert_eq!(refused(held(), &take(300)), ClaimRefusal::Ended);
+        let transient = with(&|it| it.mode = StagingMode::Transient);
+        assert_eq!(
+            refused(transient.clone(), &take(29)),
+            ClaimRefusal::Transient
+        );
+        assert_eq!(refused(transient, &take(30)), ClaimRefusal::Ended);
+        let moved = Take {
+            seen: Generation(4),
+            ..take(40)
+        };
+        assert_eq!(refused(held(), &moved), ClaimRefusal::Generation);
+        let paused = held().pause(&Enforced, &token(), epoch(), at(1)).unwrap();
+        assert_eq!(
+            refused(AnyClaim::Paused(paused), &take(40)),
+            ClaimRefusal::Paused
+        );
+        let empty = with(&|it| it.has_payload = false);
+        assert!(matches!(
+            empty.take_over(&Enforced, &take(40)),
+            Ok(TakenOver::Abandoned(_))
+        ));
+    }
+
+    // covers-part: IC-STG-4 (how a read treats it)
+    #[test]
+    fn a_claim_reads_abandoned_once_it_is_due_whether_or_not_anyone_wrote_it() {
+        let transient = AnyClaim::Held(Claim::started(Common {
+            mode: StagingMode::Transient,
+            ..common(None)
+        }));
+        for (claim, now, state) in [
+            (held(), 30, ClaimState::Held),
+            (held(), 299, ClaimState::Held),
+            (held(), 300, ClaimState::Abandoned),
+            (transient.clone(), 29, ClaimState::Held),
+            (transient, 30, ClaimState::Abandoned),
+        ] {
+            assert_eq!(claim.reads_as(&Enforced, at(now)), state, "{now}");
+            let control = Without(&[Rule::ClaimReadsAbandoned]);
+            assert_eq!(claim.reads_as(&control, at(now)), ClaimState::Held);
+        }
+    }
+
+    // covers-part: IC-REV-2 (a paused claim's ends)
+    #[test]
+    fn a_pause_ends_the_lease_and_only_a_mark_or_a_continuation_takes_the_claim() {
+        let pending = common(Some(Review::Pending));
+        assert_eq!(pending.next_step(&Enforced), NextStep::Pause);
+        let control = Without(&[Rule::ClaimPausesForReview]);
+        assert_eq!(pending.next_step(&control), NextStep::DraftTransaction);
+        let claim = AnyClaim::Held(Claim::started(pending));
+        let paused = claim
+            .clone()
+            .pause(&Enforced, &token(), epoch(), at(5))
+            .unwrap();
+        assert_eq!(paused.common.lease_until, at(5));
+        let kept = claim
+            .pause(&Without(&[Rule::PauseEndsLease]), &token(), epoch(), at(5))
+            .unwrap();
+        assert_eq!(kept.common.lease_until, at(30));
+        // An owner's late heartbeat, with a lease that is still live in the row.
+        let heartbeat = AnyClaim::Paused(kept.clone())
+            .extend(&Enforced, &token(), epoch(), at(6), LEASE)
+            .unwrap_err();
+        assert_eq!(heartbeat.reason, ClaimRefusal::Paused);
+        let control = Without(&[Rule::ClaimOwned]);
+        assert!(
+            AnyClaim::Paused(kept)
+                .extend(&control, &token(), epoch(), at(6), LEASE)
+                .is_ok()
+        );
+        let marked = paused.clone().take(&Enforced, &take(6), false).unwrap();
+        assert_eq!(marked.common.fence.generation, Generation(2));
+        assert_eq!(marked.common.next_step(&Enforced), NextStep::Pause);
+        let continued = paused.clone().take(&Enforced, &take(6), true).unwrap();
+        assert_eq!(
+            continued.common.next_step(&Enforced),
+            NextStep::DraftTransaction
+        );
+        let expired = paused
+            .clone()
+            .take(&Enforced, &take(300), false)
+            .unwrap_err();
+        assert_eq!(expired.reason, ClaimRefusal::Ended);
+        let second = Take {
+            seen: Generation(9),
+            ..take(6)
+        };
+        assert_eq!(
+            paused.take(&Enforced, &second, false).unwrap_err().reason,
+            ClaimRefusal::Generation
+        );
+    }
+
+    #[test]
+    fn every_end_clears_the_payload_and_no_end_is_left() {
+        let released = held().release(&Enforced, &token(), epoch(), at(1)).unwrap();
+        assert!(!released.common.has_payload);
+        let abandoned = held().abandon(&Enforced, at(1), true).unwrap();
+        assert!(!abandoned.common.has_payload);
+        for ended in [AnyClaim::Released(released), AnyClaim::Abandoned(abandoned)] {
+            assert!(ended.clone().abandon(&Enforced, at(1), false).is_err());
+            assert!(ended.refuse(&Enforced, &token(), epoch(), at(1)).is_err());
+        }
+        // An operator is told that a due claim has ended; the sweep writes it.
+        assert!(held().abandon(&Enforced, at(300), true).is_err());
+        assert!(held().abandon(&Enforced, at(300), false).is_ok());
+    }
+
+    #[test]
+    fn timers_are_each_shorter_than_the_next() {
+        let seconds = Span::seconds;
+        assert!(Timers::ordered(seconds(5), seconds(30), seconds(600)).is_some());
+        assert!(Timers::ordered(seconds(30), seconds(30), seconds(600)).is_none());
+        assert!(Timers::ordered(seconds(5), seconds(600), seconds(600)).is_none());
+        assert!(Timers::ordered(seconds(0), seconds(30), seconds(600)).is_none());
+    }
+}

@@ -389,3 +389,351 @@ fn retry<R: Rules>(rules: &R, evidence: &Evidence<'_>, after: TimelineRevision) 
         (false, _) => Retry::No,
     }
 }
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::attempt::tests::{answered, attempt};
+    use crate::observation::tests::{observation, seen};
+    use crate::observation::{Health, Read, Unread};
+    use crate::plan::tests::{ARTIFACT, BEFORE, at, binding};
+    use crate::rules::{Enforced, Without};
+
+    struct World {
+        attempts: Vec<Attempt>,
+        observations: Vec<Observation>,
+        since: i64,
+        authorised: bool,
+        authority_gone: bool,
+        gate_open: bool,
+        now: i64,
+    }
+
+    /// One attempt recorded at 5 (its verification deadline is 605), answered at 10.
+    fn world(class: ResponseClass, observations: Vec<Observation>) -> World {
+        World {
+            attempts: vec![answered(attempt(1, 5), class, 10)],
+            observations,
+            since: 0,
+            authorised: true,
+            authority_gone: false,
+            gate_open: true,
+            now: 100,
+        }
+    }
+
+    fn unsent(observations: Vec<Observation>) -> World {
+        World {
+            attempts: Vec::new(),
+            ..world(ResponseClass::Accepted, observations)
+        }
+    }
+
+    fn judge<R: Rules>(rules: &R, world: &World) -> Classification {
+        let binding = binding();
+        classify(
+            rules,
+            &Evidence {
+                binding: &binding,
+                attempts: &world.attempts,
+                observations: &world.observations,
+                since: TimelineRevision(world.since),
+                authorised: world.authorised,
+                authority_gone: world.authority_gone,
+                gate_open: world.gate_open,
+                now: at(world.now),
+            },
+        )
+    }
+
+    fn reading(purpose: Purpose, basis: i64, configuration: &[u8]) -> Observation {
+        observation(purpose, basis, configuration)
+    }
+
+    fn completes(classification: Classification) -> bool {
+        matches!(classification, Classification::Completed(_))
+    }
+
+    const NO_READING: Classification = Classification::Unresolved(Undecided::NoReading);
+
+    #[test]
+    fn an_accepted_request_completes_on_a_later_reading_of_the_artifact() {
+        let done = world(
+            ResponseClass::Accepted,
+            vec![reading(Purpose::Completion, 11, ARTIFACT)],
+        );
+        assert!(completes(judge(&Enforced, &done)));
+        assert_eq!(
+            judge(&Enforced, &world(ResponseClass::Accepted, vec![])),
+            NO_READING
+        );
+    }
+
+    // covers-part: EaR-CLS-1 (each condition with its rule dropped)
+    #[test]
+    fn each_condition_of_a_completion_is_needed_and_its_rule_alone_lets_it_go() {
+        let completion = |basis| reading(Purpose::Completion, basis, ARTIFACT);
+        let mut stranger = completion(11);
+        stranger.values.identity = Read::Value(seen("node-b"));
+        let mut sick = completion(11);
+        sick.values.health = Read::Value(Health {
+            running: true,
+            ready: false,
+        });
+        let contradicted = vec![completion(11), reading(Purpose::Drift, 12, b"x")];
+        let lost = || World {
+            attempts: vec![answered(attempt(1, 5), ResponseClass::Transport, 10)],
+            ..world(ResponseClass::Transport, vec![completion(11)])
+        };
+        let accepted = |observations| world(ResponseClass::Accepted, observations);
+        let cases = [
+            (lost(), Rule::EveryAttemptAccounted),
+            (
+                accepted(vec![completion(10)]),
+                Rule::ObservedAfterAccounting,
+            ),
+            (
+                accepted(vec![reading(Purpose::Drift, 11, ARTIFACT)]),
+                Rule::CompletionPurpose,
+            ),
+            (accepted(vec![stranger]), Rule::CompletionIdentity),
+            (
+                accepted(vec![reading(Purpose::Completion, 11, b"x")]),
+                Rule::CompletionDigest,
+            ),
+            (accepted(vec![sick]), Rule::CompletionHealth),
+            (accepted(contradicted), Rule::CompletionNotContradicted),
+        ];
+        for (world, rule) in cases {
+            assert!(!completes(judge(&Enforced, &world)), "{}", rule.name());
+            let rules: &'static [Rule] = vec![rule].leak();
+            assert!(completes(judge(&Without(rules), &world)), "{}", rule.name());
+        }
+    }
+
+    #[test]
+    fn what_somebody_else_did_neither_completes_nor_rejects_an_operation_that_sent_nothing() {
+        let foreign = unsent(vec![reading(Purpose::Completion, 11, ARTIFACT)]);
+        assert_eq!(judge(&Enforced, &foreign), NO_READING);
+        let control = judge(&Without(&[Rule::AtLeastOneAttempt]), &foreign);
+        assert!(matches!(control, Classification::Rejected(_)));
+    }
+
+    #[test]
+    fn another_assignment_contradicts_a_completion() {
+        let mut moved = reading(Purpose::Completion, 11, ARTIFACT);
+        moved.started.assignment = Some(crate::id::AssignmentRevisionId::from_bits(1));
+        let world = world(ResponseClass::Accepted, vec![moved]);
+        assert!(matches!(
+            judge(&Enforced, &world),
+            Classification::Failed(_)
+        ));
+        assert!(completes(judge(
+            &Without(&[Rule::CompletionAssignment]),
+            &world
+        )));
+    }
+
+    #[test]
+    fn every_attempt_must_be_refused_for_certain_for_a_rejection() {
+        let refused = |number| answered(attempt(number, 5), ResponseClass::RefusedValidation, 10);
+        let rejected = world(ResponseClass::RefusedValidation, vec![]);
+        assert!(matches!(
+            judge(&Enforced, &rejected),
+            Classification::Rejected(_)
+        ));
+        let open = World {
+            attempts: vec![
+                answered(attempt(1, 5), ResponseClass::Transport, 6),
+                refused(2),
+            ],
+            ..world(ResponseClass::Transport, vec![])
+        };
+        assert_eq!(
+            judge(&Enforced, &open),
+            Classification::Unresolved(Undecided::Unaccounted)
+        );
+        assert!(matches!(
+            judge(&Without(&[Rule::EveryAttemptRefused]), &open),
+            Classification::Rejected(_)
+        ));
+        let none = World {
+            attempts: vec![],
+            ..world(ResponseClass::Accepted, vec![])
+        };
+        assert_eq!(judge(&Enforced, &none), NO_READING);
+    }
+
+    #[test]
+    fn a_node_as_it_was_is_asked_again_only_where_everything_allows_it() {
+        let before = || vec![reading(Purpose::Recovery, 11, BEFORE)];
+        let answered_world = || world(ResponseClass::Answered, before());
+        let safe = |classification| matches!(classification, Classification::SafeToRetry(_));
+        assert!(safe(judge(&Enforced, &answered_world())));
+        assert!(safe(judge(&Enforced, &unsent(before()))));
+        let spent = World {
+            attempts: (1..=3)
+                .map(|number| answered(attempt(number, 5), ResponseClass::Answered, 10))
+                .collect(),
+            ..answered_world()
+        };
+        let cases = [
+            (world(ResponseClass::Accepted, before()), Rule::NoneAccepted),
+            (
+                world(ResponseClass::RefusedImmediate, before()),
+                Rule::NoneDefinitivelyRefused,
+            ),
+            (
+                world(
+                    ResponseClass::Answered,
+                    vec![reading(Purpose::Recovery, 11, b"x")],
+                ),
+                Rule::RetryAtPreDispatchDigest,
+            ),
+            (spent, Rule::RetryAttemptsLeft),
+            (
+                World {
+                    authorised: false,
+                    ..answered_world()
+                },
+                Rule::RetryAuthorised,
+            ),
+            (
+                World {
+                    gate_open: false,
+                    ..answered_world()
+                },
+                Rule::RetryGateOpen,
+            ),
+        ];
+        for (world, rule) in cases {
+            assert!(!safe(judge(&Enforced, &world)), "{}", rule.name());
+            let rules: &'static [Rule] = vec![rule].leak();
+            assert!(safe(judge(&Without(rules), &world)), "{}", rule.name());
+        }
+        let early = world(
+            ResponseClass::Answered,
+            vec![reading(Purpose::Recovery, 10, BEFORE)],
+        );
+        assert_eq!(judge(&Enforced, &early), NO_READING);
+    }
+
+    #[test]
+    fn where_no_retry_is_left_a_completion_reading_as_before_fails_the_operation() {
+        let before = || vec![reading(Purpose::Completion, 11, BEFORE)];
+        for world in [
+            world(ResponseClass::Accepted, before()),
+            world(ResponseClass::RefusedImmediate, before()),
+            World {
+                gate_open: false,
+                ..world(ResponseClass::Answered, before())
+            },
+            World {
+                authorised: false,
+                ..world(ResponseClass::Answered, before())
+            },
+        ] {
+            assert!(matches!(
+                judge(&Enforced, &world),
+                Classification::Failed(_)
+            ));
+        }
+        let recovery = World {
+            authorised: false,
+            ..world(
+                ResponseClass::Answered,
+                vec![reading(Purpose::Recovery, 11, BEFORE)],
+            )
+        };
+        assert_eq!(judge(&Enforced, &recovery), NO_READING);
+    }
+
+    #[test]
+    fn nothing_sent_is_cancelled_only_where_nothing_ever_can_be() {
+        let gone = World {
+            authority_gone: true,
+            ..unsent(vec![])
+        };
+        assert!(matches!(
+            judge(&Enforced, &gone),
+            Classification::Cancelled(_)
+        ));
+        let held = World {
+            gate_open: false,
+            ..unsent(vec![reading(Purpose::Recovery, 11, BEFORE)])
+        };
+        assert_eq!(
+            judge(&Enforced, &held),
+            Classification::Unresolved(Undecided::GateClosed)
+        );
+        assert!(matches!(
+            judge(&Without(&[Rule::CancelledForGoodOnly]), &held),
+            Classification::Cancelled(_)
+        ));
+        let sent = World {
+            authority_gone: true,
+            ..world(ResponseClass::Transport, vec![])
+        };
+        assert_eq!(
+            judge(&Enforced, &sent),
+            Classification::Unresolved(Undecided::Unaccounted)
+        );
+        assert!(Cancellation::by_decision(&Enforced, &[]).is_some());
+        let recorded = [attempt(1, 5)];
+        assert!(Cancellation::by_decision(&Enforced, &recorded).is_none());
+        let control = Without(&[Rule::CancelledWithoutAttempt]);
+        assert!(Cancellation::by_decision(&control, &recorded).is_some());
+    }
+
+    #[test]
+    fn bad_health_fails_an_operation_only_as_the_last_word_before_the_deadline() {
+        let sick = |basis: i64, started: i64| {
+            let mut reading = reading(Purpose::Completion, basis, ARTIFACT);
+            reading.started.started_at = at(started);
+            reading.values.health = Read::Value(Health {
+                running: false,
+                ready: false,
+            });
+            reading
+        };
+        let judged = |observations, now| {
+            let world = World {
+                now,
+                ..world(ResponseClass::Accepted, observations)
+            };
+            judge(&Enforced, &world)
+        };
+        let settling = Classification::Unresolved(Undecided::Unhealthy);
+        assert_eq!(judged(vec![sick(11, 50)], 604), settling);
+        assert!(matches!(
+            judged(vec![sick(11, 50)], 605),
+            Classification::Failed(_)
+        ));
+        let mut well = reading(Purpose::Completion, 12, ARTIFACT);
+        well.started.started_at = at(60);
+        assert!(completes(judged(vec![sick(11, 50), well], 605)));
+        assert_eq!(judged(vec![sick(11, 606)], 700), NO_READING);
+        let mut unread = reading(Purpose::Completion, 12, ARTIFACT);
+        unread.values.health = Read::Unread(Unread::Refused);
+        assert_eq!(judged(vec![sick(11, 50), unread], 605), settling);
+        let world = world(ResponseClass::Accepted, vec![sick(11, 50)]);
+        assert!(matches!(
+            judge(&Without(&[Rule::HealthFailsAtDeadlineOnly]), &world),
+            Classification::Failed(_)
+        ));
+    }
+
+    #[test]
+    fn values_that_were_not_read_neither_complete_nor_fail() {
+        for cause in Unread::ALL {
+            let mut blind = reading(Purpose::Completion, 11, ARTIFACT);
+            blind.values.configuration = Read::Unread(cause);
+            let world = world(ResponseClass::Accepted, vec![blind]);
+            assert_eq!(judge(&Enforced, &world), NO_READING);
+            let mut nameless = reading(Purpose::Completion, 11, b"x");
+            nameless.values.identity = Read::Unread(cause);
+            let world = self::world(ResponseClass::Accepted, vec![nameless]);
+            assert_eq!(judge(&Enforced, &world), NO_READING);
+        }
+    }
+}

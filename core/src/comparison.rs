@@ -348,3 +348,599 @@ fn since_classification(state: AttemptFrom<'_>, attempts: &[Attempt]) -> bool {
         AttemptFrom::Unresolved { .. } | AttemptFrom::Committed | AttemptFrom::Other => true,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::attempt::Attempt;
+    use crate::attempt::ResponseClass;
+    use crate::attempt::tests::{answered, attempt};
+    use crate::epoch::ProcessEpoch;
+    use crate::fence::{Generation, Owner};
+    use crate::id::{AssignmentRevisionId, MachineId, PlanId, ReleaseId};
+    use crate::observation::tests::{access, controller, observation};
+    use crate::observation::{AccessVersion, Read};
+    use crate::plan::Plan;
+    use crate::plan::tests::{ARTIFACT, BEFORE, approval, approved, at, binding, committed, epoch};
+    use crate::revision::{BaselineRevision, TimelineRevision};
+    use crate::rules::{Enforced, Without};
+    use crate::scope::{Scope, ScopeState};
+
+    /// Everything the comparisons read, owned, so that a case changes one thing of it.
+    struct World {
+        binding: Binding,
+        now: i64,
+        epoch: EpochId,
+        process: EpochId,
+        recovery_mode: bool,
+        plan: AnyPlan,
+        approval_revoked: bool,
+        approver_revoked: bool,
+        current: Current,
+        observation: Observation,
+        check: UseTimeCheck,
+        access: AccessVersion,
+        recorded: Vec<Observation>,
+        scope: Scope,
+        existing: Option<OperationId>,
+        scope_holder: Option<OperationId>,
+        rollout_holder: Option<OperationId>,
+        held: Fence,
+        token: Fence,
+        attempts: Vec<Attempt>,
+        classified: Option<SafeToRetryEntry>,
+        latest: TimelineRevision,
+        unresolved: bool,
+    }
+
+    fn operation() -> OperationId {
+        OperationId::from_bits(1)
+    }
+
+    fn fence(generation: i64) -> Fence {
+        Fence {
+            owner: Owner::new("a", 1, 1).unwrap(),
+            generation: Generation(generation),
+            epoch: epoch(),
+        }
+    }
+
+    fn commitment() -> World {
+        let mut evidence = observation(Purpose::Evidence, 10, BEFORE);
+        evidence.started.plan = Some(PlanId::from_bits(1));
+        World {
+            binding: binding(),
+            now: 20,
+            epoch: epoch(),
+            process: epoch(),
+            recovery_mode: false,
+            plan: AnyPlan::Approved(approved()),
+            approval_revoked: false,
+            approver_revoked: false,
+            current: Current {
+                assignment: None,
+                desired: Some(ReleaseId::from_bits(1)),
+                baseline: Some(BaselineRevision(1)),
+            },
+            observation: evidence,
+            check: UseTimeCheck {
+                plan: PlanId::from_bits(1),
+                controller: controller(),
+                revision: TimelineRevision(12),
+                at: at(12),
+                access: Read::Value(access(1)),
+                artifact: ArtifactCheck::Matches,
+                key: Some(binding().key),
+            },
+            access: access(1),
+            recorded: Vec::new(),
+            scope: Scope {
+                machine: MachineId::from_bits(1),
+                state: ScopeState::Normal,
+                frozen: false,
+                open_drift: None,
+            },
+            existing: None,
+            scope_holder: None,
+            rollout_holder: None,
+            held: fence(1),
+            token: fence(1),
+            attempts: Vec::new(),
+            classified: None,
+            latest: TimelineRevision(0),
+            unresolved: false,
+        }
+    }
+
+    fn first_attempt() -> World {
+        World {
+            plan: AnyPlan::Committed(committed(operation())),
+            ..commitment()
+        }
+    }
+
+    fn retry() -> World {
+        World {
+            attempts: vec![answered(attempt(1, 5), ResponseClass::Answered, 6)],
+            unresolved: true,
+            classified: Some(SafeToRetryEntry {
+                revision: TimelineRevision(8),
+                by: fence(1),
+            }),
+            latest: TimelineRevision(8),
+            ..first_attempt()
+        }
+    }
+
+    fn check<R: Rules>(rules: &R, world: &World, commits: bool) -> Result<bool, NotAdmitted> {
+        let controller = controller();
+        let stage = if commits {
+            Stage::Commitment {
+                existing: world.existing,
+                scope_holder: world.scope_holder,
+                rollout_holder: world.rollout_holder,
+            }
+        } else {
+            Stage::Attempt {
+                operation: operation(),
+                state: if world.unresolved {
+                    AttemptFrom::Unresolved {
+                        classified: world.classified.as_ref(),
+                        latest: world.latest,
+                    }
+                } else {
+                    AttemptFrom::Committed
+                },
+                held: &world.held,
+                token: &world.token,
+                attempts: &world.attempts,
+            }
+        };
+        let facts = Facts {
+            binding: &world.binding,
+            now: at(world.now),
+            epoch: world.epoch,
+            recovery_mode: world.recovery_mode,
+            process: ProcessEpoch(world.process),
+            controller: &controller,
+            standing: Standing {
+                plan: &world.plan,
+                approval_revoked: world.approval_revoked,
+                approver_revoked: world.approver_revoked,
+            },
+            current: world.current,
+            evidence: Some(Evidence {
+                observation: &world.observation,
+                check: &world.check,
+                access_used: &world.access,
+                recorded: &world.recorded,
+            }),
+            scope: &world.scope,
+            stage,
+        };
+        compare(rules, &facts).map(|admission| admission.is_retry())
+    }
+
+    fn refuses(world: &World, commits: bool, failed: &[Comparison], rules: &[Rule]) {
+        let refused = check(&Enforced, world, commits).unwrap_err();
+        assert_eq!(refused.failed, failed, "{rules:?}");
+        for rule in rules {
+            let without: &'static [Rule] = vec![*rule].leak();
+            let control = check(&Without(without), world, commits);
+            assert!(control.is_ok(), "{}: {control:?}", rule.name());
+        }
+    }
+
+    #[test]
+    fn what_nothing_speaks_against_is_admitted() {
+        assert_eq!(check(&Enforced, &commitment(), true), Ok(false));
+        assert_eq!(check(&Enforced, &first_attempt(), false), Ok(false));
+        assert_eq!(check(&Enforced, &retry(), false), Ok(true));
+    }
+
+    // covers-part: EaR-DIS-3 (each comparison as decided; the records are the engine's)
+    #[test]
+    fn each_comparison_of_a_commitment_refuses_alone_and_its_rule_alone_lets_it_through() {
+        use Comparison::{Authority, Evidence, Gate, NoOperation, RolloutFree, ScopeFree};
+        let other = Some(OperationId::from_bits(9));
+        let world = commitment;
+        refuses(
+            &World {
+                existing: other,
+                ..world()
+            },
+            true,
+            &[NoOperation],
+            &[Rule::NoOperationForPlan],
+        );
+        refuses(
+            &World {
+                scope_holder: other,
+                ..world()
+            },
+            true,
+            &[ScopeFree],
+            &[Rule::ScopeFree],
+        );
+        refuses(
+            &World {
+                rollout_holder: other,
+                ..world()
+            },
+            true,
+            &[RolloutFree],
+            &[Rule::RolloutFree],
+        );
+        let both = [Rule::PlanAuthorises];
+        refuses(
+            &World {
+                approval_revoked: true,
+                ..world()
+            },
+            true,
+            &[Authority],
+            &[Rule::ApprovalNotRevoked, both[0]],
+        );
+        refuses(
+            &World {
+                approver_revoked: true,
+                ..world()
+            },
+            true,
+            &[Authority],
+            &[Rule::ApproverNotRevoked, both[0]],
+        );
+        let older = Plan::proposed(binding())
+            .approve(&Enforced, approval(1, EpochId::from_bits(7)), at(1))
+            .unwrap();
+        refuses(
+            &World {
+                plan: AnyPlan::Approved(older),
+                ..world()
+            },
+            true,
+            &[Authority],
+            &[Rule::ApprovalOfThisEpoch, both[0]],
+        );
+        refuses(
+            &World {
+                plan: AnyPlan::Proposed(Plan::proposed(binding())),
+                ..world()
+            },
+            true,
+            &[Authority],
+            &both,
+        );
+        let frozen = Scope {
+            frozen: true,
+            ..world().scope
+        };
+        refuses(
+            &World {
+                scope: frozen,
+                ..world()
+            },
+            true,
+            &[Gate],
+            &[Rule::NotFrozen, Rule::GateOpen],
+        );
+        let drifted = Scope {
+            open_drift: Some(TimelineRevision(3)),
+            ..world().scope
+        };
+        refuses(
+            &World {
+                scope: drifted,
+                ..world()
+            },
+            true,
+            &[Gate],
+            &[Rule::DriftBound, Rule::GateOpen],
+        );
+        refuses(
+            &World {
+                recovery_mode: true,
+                ..world()
+            },
+            true,
+            &[Gate],
+            &[Rule::ScopeReleased, Rule::GateOpen],
+        );
+        let drifted = observation(Purpose::Drift, 11, b"stranger");
+        refuses(
+            &World {
+                recorded: vec![drifted],
+                ..world()
+            },
+            true,
+            &[Evidence],
+            &[Rule::NotContradicted, Rule::EvidenceHolds],
+        );
+    }
+
+    #[test]
+    fn each_bound_value_that_moved_refuses_alone() {
+        let with = |current: Current| World {
+            current,
+            ..commitment()
+        };
+        let current = commitment().current;
+        let moved = [
+            (
+                Current {
+                    baseline: Some(BaselineRevision(2)),
+                    ..current
+                },
+                Rule::BaselineUnchanged,
+            ),
+            (
+                Current {
+                    desired: Some(ReleaseId::from_bits(2)),
+                    ..current
+                },
+                Rule::DesiredUnchanged,
+            ),
+            (
+                Current {
+                    assignment: Some(AssignmentRevisionId::from_bits(1)),
+                    ..current
+                },
+                Rule::AssignmentUnchanged,
+            ),
+        ];
+        for (current, rule) in moved {
+            let rules = [rule, Rule::BindingUnchanged];
+            refuses(&with(current), true, &[Comparison::Binding], &rules);
+        }
+        // A publication after the commitment leaves the operation alone.
+        let published = World {
+            current: Current {
+                desired: Some(ReleaseId::from_bits(2)),
+                ..current
+            },
+            ..first_attempt()
+        };
+        assert_eq!(check(&Enforced, &published, false), Ok(false));
+    }
+
+    #[test]
+    fn each_part_of_the_evidence_refuses_alone() {
+        let change = |change: &dyn Fn(&mut World)| {
+            let mut world = commitment();
+            change(&mut world);
+            world
+        };
+        let version = |text| Read::Value(crate::observation::RunningVersion::parse(text).unwrap());
+        let cases: Vec<(World, Rule)> = vec![
+            (
+                change(&|it| it.observation.started.plan = None),
+                Rule::EvidenceIsOwn,
+            ),
+            (
+                change(&|it| it.observation.started.purpose = Purpose::Drift),
+                Rule::EvidenceIsOwn,
+            ),
+            (
+                change(&|it| it.check.controller.owner = Owner::new("b", 1, 1).unwrap()),
+                Rule::EvidenceIsOwn,
+            ),
+            (
+                change(&|it| it.binding.max_observation_age = crate::time::Span::seconds(9)),
+                Rule::EvidenceFresh,
+            ),
+            (
+                change(&|it| it.binding.check_validity = crate::time::Span::seconds(7)),
+                Rule::CheckValid,
+            ),
+            (
+                change(&|it| it.check.artifact = ArtifactCheck::Differs),
+                Rule::CheckValid,
+            ),
+            (change(&|it| it.check.key = None), Rule::CheckValid),
+            (change(&|it| it.access = access(2)), Rule::AccessVersionUsed),
+            (
+                change(&|it| {
+                    it.observation.started.endpoint =
+                        crate::inventory::Endpoint::parse("10.55.0.4").unwrap();
+                }),
+                Rule::RouteBound,
+            ),
+            (
+                change(&|it| {
+                    it.observation.values.identity =
+                        Read::Value(crate::observation::tests::seen("node-b"));
+                }),
+                Rule::IdentityMatches,
+            ),
+            (
+                change(&|it| {
+                    it.observation.values.identity =
+                        Read::Unread(crate::observation::Unread::Refused);
+                }),
+                Rule::IdentityMatches,
+            ),
+            (
+                change(&|it| it.observation.values.running_version = version("v1.14.0")),
+                Rule::RunningMinor,
+            ),
+        ];
+        for (world, rule) in cases {
+            refuses(
+                &world,
+                true,
+                &[Comparison::Evidence],
+                &[rule, Rule::EvidenceHolds],
+            );
+            let refused = check(&Enforced, &world, true).unwrap_err();
+            assert!(!refused.on_digest);
+        }
+    }
+
+    #[test]
+    fn another_digest_refuses_and_says_so_and_the_artifacts_is_taken_on_a_retry_only() {
+        let stranger = World {
+            observation: {
+                let mut seen = commitment().observation;
+                seen.values.configuration = observation(Purpose::Evidence, 10, b"x")
+                    .values
+                    .configuration;
+                seen
+            },
+            ..commitment()
+        };
+        refuses(
+            &stranger,
+            true,
+            &[Comparison::Evidence],
+            &[Rule::PreDispatchDigest],
+        );
+        assert!(check(&Enforced, &stranger, true).unwrap_err().on_digest);
+        let landed = |world: World| {
+            let mut world = world;
+            world.observation.values.configuration = observation(Purpose::Evidence, 10, ARTIFACT)
+                .values
+                .configuration;
+            world
+        };
+        refuses(
+            &landed(first_attempt()),
+            false,
+            &[Comparison::Evidence],
+            &[Rule::ArtifactDigestOnRetryOnly],
+        );
+        assert_eq!(check(&Enforced, &landed(retry()), false), Ok(true));
+    }
+
+    #[test]
+    fn an_attempt_is_recorded_by_its_owner_from_a_state_that_sends() {
+        use Comparison::{AttemptsLeft, Authority, Owner as ByOwner, SinceClassification};
+        let superseded = World {
+            held: fence(2),
+            ..first_attempt()
+        };
+        refuses(
+            &superseded,
+            false,
+            &[ByOwner],
+            &[Rule::FenceGeneration, Rule::AttemptByOwner],
+        );
+        let unclassified = World {
+            classified: None,
+            ..retry()
+        };
+        refuses(
+            &unclassified,
+            false,
+            &[ByOwner],
+            &[Rule::SafeToRetryRecorded, Rule::AttemptByOwner],
+        );
+        let late_acceptance = World {
+            latest: TimelineRevision(9),
+            ..retry()
+        };
+        refuses(
+            &late_acceptance,
+            false,
+            &[SinceClassification],
+            &[Rule::NothingSinceClassified],
+        );
+        let spent = World {
+            attempts: (1..=3)
+                .map(|number| answered(attempt(number, 5), ResponseClass::Answered, 6))
+                .collect(),
+            ..retry()
+        };
+        refuses(&spent, false, &[AttemptsLeft], &[Rule::AttemptsLeft]);
+        let cancelled = World {
+            plan: AnyPlan::Committed(committed(operation())).cancel().unwrap(),
+            ..first_attempt()
+        };
+        refuses(
+            &cancelled,
+            false,
+            &[Authority],
+            &[Rule::PlanNotCancelled, Rule::PlanAuthorises],
+        );
+        let mut expired = first_attempt();
+        expired.now = 1_000;
+        expired.binding.max_observation_age = crate::time::Span::seconds(10_000);
+        expired.binding.check_validity = crate::time::Span::seconds(10_000);
+        refuses(
+            &expired,
+            false,
+            &[Authority],
+            &[Rule::PlanUnexpired, Rule::PlanAuthorises],
+        );
+    }
+
+    #[test]
+    fn a_refusal_names_everything_that_failed_in_ascending_order_and_the_process_last() {
+        let mut world = commitment();
+        world.existing = Some(operation());
+        world.approval_revoked = true;
+        world.current.baseline = None;
+        world.check.artifact = ArtifactCheck::Unavailable;
+        world.rollout_holder = Some(operation());
+        world.scope.frozen = true;
+        world.process = EpochId::from_bits(4);
+        let refused = check(&Enforced, &world, true).unwrap_err();
+        let numbers: Vec<u8> = refused.failed.iter().map(|it| it.number()).collect();
+        assert_eq!(numbers, [0, 1, 2, 3, 5, 6]);
+        assert!(refused.process_epoch);
+        let only_process = World {
+            process: EpochId::from_bits(4),
+            ..commitment()
+        };
+        let refused = check(&Enforced, &only_process, true).unwrap_err();
+        assert_eq!((refused.failed.len(), refused.process_epoch), (0, true));
+        assert!(check(&Without(&[Rule::ProcessEpoch]), &only_process, true).is_ok());
+    }
+
+    #[test]
+    fn without_evidence_nothing_is_sent_and_a_revoked_plan_gathers_none() {
+        let world = commitment();
+        let controller = controller();
+        let facts = Facts {
+            binding: &world.binding,
+            now: at(world.now),
+            epoch: epoch(),
+            recovery_mode: false,
+            process: ProcessEpoch(epoch()),
+            controller: &controller,
+            standing: Standing {
+                plan: &world.plan,
+                approval_revoked: false,
+                approver_revoked: false,
+            },
+            current: world.current,
+            evidence: None,
+            scope: &world.scope,
+            stage: Stage::Commitment {
+                existing: None,
+                scope_holder: None,
+                rollout_holder: None,
+            },
+        };
+        let refused = compare(&Enforced, &facts).unwrap_err();
+        assert_eq!(refused.failed, [Comparison::Evidence]);
+        assert!(may_gather(&Enforced, &facts));
+        let revoked = Facts {
+            standing: Standing {
+                approval_revoked: true,
+                ..facts.standing
+            },
+            ..facts
+        };
+        assert!(!may_gather(&Enforced, &revoked));
+    }
+
+    #[test]
+    fn a_comparison_is_known_by_its_number() {
+        for comparison in Comparison::ALL {
+            let number = i64::from(comparison.number());
+            assert_eq!(Comparison::from_number(number), Some(comparison));
+        }
+        assert_eq!(Comparison::from_number(10), None);
+        assert_eq!(Comparison::from_number(-1), None);
+    }
+}

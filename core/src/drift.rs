@@ -169,3 +169,201 @@ fn late_landing<R: Rules>(
     (rules.enforced(Rule::LateLandingLinked) && decided && accounted.artifact == observed)
         .then_some(accounted.operation)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::attempt::Accounting;
+    use crate::attempt::tests::attempt;
+    use crate::id::ReleaseId;
+    use crate::observation::tests::observation;
+    use crate::plan::tests::{ARTIFACT, BEFORE, at, signed};
+    use crate::principal::Role;
+    use crate::release::AppliedSource;
+    use crate::rules::{Enforced, Without};
+
+    fn applied() -> Applied {
+        Applied {
+            release: ReleaseId::from_bits(1),
+            digest: ConfigDigest::of(BEFORE),
+            source: AppliedSource::Operation,
+            baseline: BaselineRevision(2),
+        }
+    }
+
+    fn open() -> OpenDrift {
+        OpenDrift {
+            machine: MachineId::from_bits(1),
+            revision: TimelineRevision(4),
+            applied_digest: ConfigDigest::of(BEFORE),
+            observed_digest: ConfigDigest::of(b"x"),
+            observation: ObservationId::from_bits(1),
+            last_observation: ObservationId::from_bits(1),
+            late_landing: None,
+        }
+    }
+
+    struct Case {
+        observation: Observation,
+        baseline_at_basis: i64,
+        superseded: bool,
+        held: bool,
+        open: Option<OpenDrift>,
+    }
+
+    fn case(purpose: Purpose, configuration: &[u8]) -> Case {
+        Case {
+            observation: observation(purpose, 10, configuration),
+            baseline_at_basis: 2,
+            superseded: false,
+            held: false,
+            open: None,
+        }
+    }
+
+    fn run<R: Rules>(rules: &R, case: &Case) -> Detection {
+        let applied = applied();
+        detect(
+            rules,
+            &Facts {
+                observation: &case.observation,
+                applied: Some(&applied),
+                baseline_at_basis: Some(BaselineRevision(case.baseline_at_basis)),
+                superseded: case.superseded,
+                held_since_basis: case.held,
+                open: case.open.as_ref(),
+                accounted: None,
+            },
+        )
+    }
+
+    #[test]
+    fn a_differing_reading_opens_then_extends_and_a_matching_one_closes() {
+        let differs = case(Purpose::Drift, b"x");
+        assert!(matches!(run(&Enforced, &differs), Detection::Open { .. }));
+        let again = Case {
+            open: Some(open()),
+            ..case(Purpose::Drift, b"y")
+        };
+        assert!(matches!(run(&Enforced, &again), Detection::Extend { .. }));
+        let back = Case {
+            open: Some(open()),
+            ..case(Purpose::Drift, BEFORE)
+        };
+        assert_eq!(run(&Enforced, &back), Detection::Return);
+        assert_eq!(
+            run(&Enforced, &case(Purpose::Drift, BEFORE)),
+            Detection::Nothing
+        );
+    }
+
+    // covers-part: EaR-DRF-1 (each rule dropped, as decided)
+    #[test]
+    fn each_reason_to_open_nothing_holds_alone() {
+        let cases = [
+            (
+                Case {
+                    baseline_at_basis: 1,
+                    ..case(Purpose::Drift, b"x")
+                },
+                Rule::DriftBaselineUnmoved,
+            ),
+            (
+                Case {
+                    superseded: true,
+                    ..case(Purpose::Drift, b"x")
+                },
+                Rule::DriftNotSuperseded,
+            ),
+            (
+                Case {
+                    held: true,
+                    ..case(Purpose::Drift, b"x")
+                },
+                Rule::DriftScopeFree,
+            ),
+            (
+                Case {
+                    held: true,
+                    ..case(Purpose::Evidence, b"x")
+                },
+                Rule::DriftScopeFree,
+            ),
+        ];
+        for (case, rule) in cases {
+            assert_eq!(run(&Enforced, &case), Detection::Nothing);
+            let rules: &'static [Rule] = vec![rule].leak();
+            assert!(matches!(
+                run(&Without(rules), &case),
+                Detection::Open { .. }
+            ));
+        }
+        let back = Case {
+            open: Some(open()),
+            ..case(Purpose::Drift, BEFORE)
+        };
+        assert_eq!(
+            run(&Without(&[Rule::DriftReturns]), &back),
+            Detection::Nothing
+        );
+        let again = Case {
+            open: Some(open()),
+            ..case(Purpose::Drift, b"y")
+        };
+        let control = run(&Without(&[Rule::DriftOpensOnce]), &again);
+        assert!(matches!(control, Detection::Open { .. }));
+    }
+
+    #[test]
+    fn recovery_and_publication_readings_and_unread_ones_detect_nothing() {
+        for purpose in [Purpose::Recovery, Purpose::Publication] {
+            assert_eq!(run(&Enforced, &case(purpose, b"x")), Detection::Nothing);
+        }
+        let mut unread = case(Purpose::Drift, b"x");
+        unread.observation.values.configuration =
+            crate::observation::Read::Unread(crate::observation::Unread::Refused);
+        assert_eq!(run(&Enforced, &unread), Detection::Nothing);
+        let failed = Case {
+            held: true,
+            ..case(Purpose::Completion, b"x")
+        };
+        assert!(matches!(run(&Enforced, &failed), Detection::Open { .. }));
+    }
+
+    #[test]
+    fn a_landing_after_its_accounting_is_linked_to_its_operation() {
+        let mut decided = attempt(1, 5);
+        decided.accounting = Some(Accounting {
+            by: signed(Role::RecoveryAdmin),
+            start: ObservationId::from_bits(1),
+            end: ObservationId::from_bits(2),
+            facts: std::collections::BTreeMap::new(),
+            revision: TimelineRevision(8),
+            at: at(8),
+        });
+        let attempts = [decided];
+        let operation = OperationId::from_bits(1);
+        let applied = applied();
+        let landed = observation(Purpose::Drift, 10, ARTIFACT);
+        let facts = Facts {
+            observation: &landed,
+            applied: Some(&applied),
+            baseline_at_basis: Some(BaselineRevision(2)),
+            superseded: false,
+            held_since_basis: false,
+            open: None,
+            accounted: Some(AccountedOperation {
+                operation,
+                artifact: ConfigDigest::of(ARTIFACT),
+                attempts: &attempts,
+            }),
+        };
+        let linked = |rules: &dyn Fn(&Facts<'_>) -> Detection| match rules(&facts) {
+            Detection::Open { late_landing, .. } => late_landing,
+            Detection::Nothing | Detection::Extend { .. } | Detection::Return => None,
+        };
+        assert_eq!(linked(&|facts| detect(&Enforced, facts)), Some(operation));
+        let control = Without(&[Rule::LateLandingLinked]);
+        assert_eq!(linked(&|facts| detect(&control, facts)), None);
+    }
+}

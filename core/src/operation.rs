@@ -447,3 +447,235 @@ impl Operation {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::attempt::Response;
+    use crate::attempt::tests::{answered, attempt};
+    use crate::classify::{self, Classification};
+    use crate::comparison::Comparison;
+    use crate::observation::Purpose;
+    use crate::observation::tests::observation;
+    use crate::plan::tests::{ARTIFACT, BEFORE, at, binding, epoch};
+    use crate::rules::{Enforced, Without};
+
+    fn common() -> Common {
+        Common {
+            id: OperationId::from_bits(1),
+            plan: PlanId::from_bits(1),
+            machine: MachineId::from_bits(1),
+            cluster: ClusterId::from_bits(1),
+            fence: Fence {
+                owner: Owner::new("a", 1, 1).unwrap(),
+                generation: Generation::FIRST,
+                epoch: epoch(),
+            },
+            lease_until: at(30),
+            attempts: Vec::new(),
+            since: TimelineRevision(3),
+            created_at: at(0),
+        }
+    }
+
+    fn admission() -> Admission {
+        Admission::of_adoption()
+    }
+
+    fn sending(attempts: Vec<Attempt>) -> Sending {
+        Sending {
+            common: Common {
+                attempts,
+                ..common()
+            },
+        }
+    }
+
+    fn response(class: ResponseClass) -> Response {
+        Response {
+            class,
+            code: 0,
+            revision: TimelineRevision(10),
+            at: at(10),
+        }
+    }
+
+    fn classified(operation: &Common, reading: &[u8]) -> Classification {
+        let binding = binding();
+        classify::classify(
+            &Enforced,
+            &classify::Evidence {
+                binding: &binding,
+                attempts: &operation.attempts,
+                observations: &[observation(Purpose::Completion, 20, reading)],
+                since: operation.since,
+                authorised: true,
+                authority_gone: false,
+                gate_open: true,
+                now: at(21),
+            },
+        )
+    }
+
+    #[test]
+    fn an_operation_walks_from_its_commitment_to_completed() {
+        let committed = Committed::new(&admission(), common());
+        let recorded = Recorded::admitted(&admission(), attempt(1, 5));
+        let sending = committed.send(recorded, TimelineRevision(5));
+        let AfterResponse::Verifying(verifying) =
+            sending.respond(&Enforced, response(ResponseClass::Accepted))
+        else {
+            panic!("an accepted request is verified");
+        };
+        let Classification::Completed(proof) = classified(&verifying.common, ARTIFACT) else {
+            panic!("the artifact was read after the answer");
+        };
+        let completed = verifying.complete(proof, TimelineRevision(22));
+        assert_eq!(completed.common.since, TimelineRevision(22));
+        assert_eq!(completed.common.attempts.len(), 1);
+    }
+
+    // covers-part: EaR-RSP-1 (what each class makes of the operation)
+    #[test]
+    fn each_class_of_answer_leads_where_the_table_says() {
+        for class in ResponseClass::ALL {
+            let after = sending(vec![attempt(1, 5)]).respond(&Enforced, response(class));
+            let expected = match class {
+                ResponseClass::Accepted => matches!(after, AfterResponse::Verifying(_)),
+                ResponseClass::RefusedValidation => matches!(after, AfterResponse::Rejected(_)),
+                ResponseClass::RefusedImmediate
+                | ResponseClass::Answered
+                | ResponseClass::Transport => matches!(
+                    after,
+                    AfterResponse::Unresolved(_, UnresolvedCause::Response(of)) if of == class
+                ),
+            };
+            assert!(expected, "{}", class.as_str());
+        }
+        let earlier = answered(attempt(1, 4), ResponseClass::Answered, 5);
+        let refused = || sending(vec![earlier.clone(), attempt(2, 6)]);
+        let after = refused().respond(&Enforced, response(ResponseClass::RefusedValidation));
+        assert!(matches!(
+            after,
+            AfterResponse::Unresolved(_, UnresolvedCause::EarlierAttemptOpen)
+        ));
+        let control = Without(&[Rule::EveryAttemptRefused]);
+        let after = refused().respond(&control, response(ResponseClass::RefusedValidation));
+        assert!(matches!(after, AfterResponse::Rejected(_)));
+    }
+
+    #[test]
+    fn a_refused_attempt_leaves_a_committed_operation_unresolved_by_some_comparisons_only() {
+        let refusal = |failed: &[Comparison]| NotAdmitted {
+            failed: failed.to_vec(),
+            process_epoch: false,
+            on_digest: false,
+            gate: None,
+        };
+        for comparison in Comparison::ALL {
+            let committed = Committed::new(&admission(), common());
+            let after = committed.refuse_attempt(refusal(&[comparison]), TimelineRevision(9));
+            let unresolves = [1, 2, 3, 6].contains(&comparison.number());
+            assert_eq!(after.is_ok(), unresolves, "{}", comparison.number());
+        }
+    }
+
+    // covers-part: EaR-OWN-1 (the decision, with the state and the lease term dropped)
+    #[test]
+    fn a_takeover_takes_what_is_open_and_lapsed_and_makes_it_unresolved() {
+        let takeover = |taker, seen| Takeover {
+            owner: Owner::new("b", 1, 1).unwrap(),
+            seen: Generation(seen),
+            epoch: epoch(),
+            taker,
+            lease_until: at(100),
+            revision: TimelineRevision(9),
+        };
+        let lapsed = Taker::Pass { now: at(30) };
+        let live = Taker::Pass { now: at(29) };
+        for state in OperationState::ALL {
+            let operation = || Operation::from_row(common(), state, None);
+            let taken = operation().take_over(&Enforced, takeover(lapsed, 1));
+            if state.is_terminal() {
+                assert_eq!(taken.unwrap_err().reason, TakeoverRefusal::Terminal);
+                let control = Without(&[Rule::TakeoverState]);
+                assert!(operation().take_over(&control, takeover(lapsed, 1)).is_ok());
+                continue;
+            }
+            let taken = taken.unwrap();
+            assert_eq!(taken.common.fence.generation, Generation(2));
+            assert_eq!(taken.classified, None);
+            let refused = operation()
+                .take_over(&Enforced, takeover(live, 1))
+                .unwrap_err();
+            assert_eq!(refused.reason, TakeoverRefusal::Live);
+            assert_eq!(*refused.unchanged, operation());
+            let control = Without(&[Rule::TakeoverLapsed]);
+            assert!(operation().take_over(&control, takeover(live, 1)).is_ok());
+            assert!(
+                operation()
+                    .take_over(&Enforced, takeover(Taker::Decision, 1))
+                    .is_ok()
+            );
+            let moved = operation().take_over(&Enforced, takeover(lapsed, 2));
+            assert_eq!(moved.unwrap_err().reason, TakeoverRefusal::Generation);
+        }
+    }
+
+    #[test]
+    fn a_retry_is_sent_by_its_classifier_and_a_takeover_forgets_the_classification() {
+        let unresolved = Unresolved {
+            common: Common {
+                attempts: vec![answered(attempt(1, 5), ResponseClass::Answered, 6)],
+                ..common()
+            },
+            classified: None,
+        };
+        let Classification::SafeToRetry(proof) = classified(&unresolved.common, BEFORE) else {
+            panic!("the node is as it was");
+        };
+        let classified = unresolved.classify(proof, TimelineRevision(21));
+        let entry = classified.classified.clone().unwrap();
+        assert_eq!(entry.revision, TimelineRevision(21));
+        assert_eq!(entry.by, classified.common.fence);
+        let recorded = Recorded::admitted(&admission(), attempt(2, 25));
+        let sending = classified.send(recorded, TimelineRevision(25));
+        assert_eq!(sending.common.attempts.len(), 2);
+    }
+
+    #[test]
+    fn a_verification_is_given_up_at_its_deadline_and_not_before() {
+        let verifying = || Verifying {
+            common: Common {
+                attempts: vec![answered(attempt(1, 5), ResponseClass::Accepted, 6)],
+                ..common()
+            },
+        };
+        assert!(verifying().give_up(at(604), TimelineRevision(9)).is_err());
+        let (_, cause) = verifying().give_up(at(605), TimelineRevision(9)).unwrap();
+        assert_eq!(cause, UnresolvedCause::VerificationDeadline);
+    }
+
+    #[test]
+    fn holding_states_are_the_ones_that_have_not_ended() {
+        for state in OperationState::ALL {
+            assert_eq!(OperationState::parse(state.as_str()), Some(state));
+            assert_eq!(
+                OperationState::HOLDING.contains(&state),
+                !state.is_terminal()
+            );
+        }
+    }
+
+    #[test]
+    fn a_lease_is_extended_by_its_live_owner() {
+        let token = common().fence;
+        let length = Span::seconds(30);
+        let extended = common()
+            .extend(&Enforced, &token, epoch(), at(29), length)
+            .unwrap();
+        assert_eq!(extended.lease_until, at(59));
+        let late = common().extend(&Enforced, &token, epoch(), at(30), length);
+        assert_eq!(late.unwrap_err().reason, crate::fence::Stale::Lease);
+    }
+}

@@ -425,3 +425,207 @@ impl AnyPlan {
         }
     }
 }
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::digest::ConfigDigest;
+    use crate::id::{ClusterId, MachineId, PrincipalId, ReleaseId};
+    use crate::observation::tests::{endpoint, identity};
+    use crate::principal::Role;
+    use crate::release::{Contract, RendererRecord, TransitKey};
+    use crate::revision::BaselineRevision;
+    use crate::rules::{Enforced, Without};
+    use crate::time::Span;
+
+    pub(crate) const ARTIFACT: &[u8] = b"after";
+    pub(crate) const BEFORE: &[u8] = b"before";
+
+    pub(crate) fn epoch() -> EpochId {
+        EpochId::from_bits(1)
+    }
+
+    pub(crate) fn at(seconds: i64) -> DbTime {
+        DbTime::from_seconds(seconds)
+    }
+
+    pub(crate) fn signed(role: Role) -> Signed {
+        Signed {
+            principal: PrincipalId::from_bits(1),
+            role,
+        }
+    }
+
+    /// An apply-config plan from `BEFORE` to `ARTIFACT`, made at 0 and expiring at 1000.
+    pub(crate) fn binding() -> Binding {
+        Binding {
+            id: PlanId::from_bits(1),
+            cluster: ClusterId::from_bits(1),
+            machine: MachineId::from_bits(1),
+            release: ReleaseId::from_bits(1),
+            operation: PlanOperation::ApplyConfig(Deadlines {
+                transport: Span::seconds(60),
+                verification: Span::seconds(600),
+                max_attempts: 3,
+            }),
+            artifact_digest: ConfigDigest::of(ARTIFACT),
+            renderer: RendererRecord {
+                contract: Contract {
+                    major: 1,
+                    minor: 13,
+                },
+                machinery_version: "v1.13.6".into(),
+                machinery_checksum: "h1:x".into(),
+                kubernetes_version: "v1.36.0".into(),
+            },
+            key: TransitKey {
+                name: "artifacts".into(),
+                version: 1,
+                created: 1,
+            },
+            identity: identity(),
+            assignment: None,
+            baseline: Some(BaselineRevision(1)),
+            desired: Some(ReleaseId::from_bits(1)),
+            pre_dispatch_digest: ConfigDigest::of(BEFORE),
+            drift: None,
+            route: endpoint(),
+            max_observation_age: Span::seconds(300),
+            check_validity: Span::seconds(300),
+            created_by: signed(Role::Publisher),
+            epoch: epoch(),
+            timeline_revision: TimelineRevision(1),
+            created_at: at(0),
+            expires_at: at(1_000),
+        }
+    }
+
+    pub(crate) fn approval(bits: u128, epoch: EpochId) -> Approval {
+        Approval {
+            id: ApprovalId::from_bits(bits),
+            plan: PlanId::from_bits(1),
+            approver: signed(Role::Approver),
+            epoch,
+            at: at(1),
+            revision: TimelineRevision(2),
+            self_approval: Vec::new(),
+            unseen_overwrite: false,
+        }
+    }
+
+    pub(crate) fn approved() -> Plan<Approved> {
+        Plan::proposed(binding())
+            .approve(&Enforced, approval(1, epoch()), at(1))
+            .unwrap()
+    }
+
+    pub(crate) fn committed(operation: OperationId) -> Plan<Committed> {
+        approved().commit(&Admission::of_adoption(), operation)
+    }
+
+    // covers-part: EaR-PLN-2 (how a plan reads; who writes it is the engine's)
+    #[test]
+    fn a_plan_reads_expired_from_the_instant_of_its_expiry() {
+        for plan in [
+            AnyPlan::Proposed(Plan::proposed(binding())),
+            AnyPlan::Approved(approved()),
+        ] {
+            let before = plan.clone().read_at(at(999), None);
+            assert_eq!((before.unwritten, &before.plan), (false, &plan));
+            let read = plan.clone().read_at(at(1_000), None);
+            assert!(read.unwritten);
+            assert_eq!(read.plan.state_name(), "expired");
+            assert_eq!(read.plan.revision(), plan.revision().next());
+            assert_eq!(read.plan.binding(), plan.binding());
+        }
+        let committed = AnyPlan::Committed(committed(OperationId::from_bits(1)));
+        assert!(!committed.read_at(at(2_000), Some(at(3))).unwritten);
+    }
+
+    #[test]
+    fn an_approver_revoked_before_the_expiry_revokes_and_one_revoked_after_it_does_not() {
+        let plan = AnyPlan::Approved(approved());
+        let read = |now, revoked| plan.clone().read_at(at(now), revoked).plan.state_name();
+        assert_eq!(read(10, Some(at(5))), "revoked");
+        assert_eq!(read(2_000, Some(at(5))), "revoked");
+        assert_eq!(read(2_000, Some(at(1_500))), "expired");
+        let proposed = AnyPlan::Proposed(Plan::proposed(binding()));
+        assert_eq!(
+            proposed.read_at(at(10), Some(at(5))).plan.state_name(),
+            "proposed"
+        );
+    }
+
+    // covers-part: EaR-PLN-3 (the decisions, with their rules dropped)
+    #[test]
+    fn a_plan_is_approved_once_in_an_epoch_and_again_in_the_next() {
+        let next = EpochId::from_bits(2);
+        let twice = approved().approve_again(&Enforced, approval(2, epoch()), at(2));
+        let refused = twice.unwrap_err();
+        assert_eq!(refused.reason, ApproveRefusal::AlreadyApproved);
+        assert_eq!(*refused.unchanged, approved());
+        let control = Without(&[Rule::OneApprovalPerEpoch]);
+        assert!(
+            approved()
+                .approve_again(&control, approval(2, epoch()), at(2))
+                .is_ok()
+        );
+        assert!(!approved().authorised_in(next));
+        let again = approved()
+            .approve_again(&Enforced, approval(2, next), at(2))
+            .unwrap();
+        assert!(again.authorised_in(next));
+        let late = Plan::proposed(binding()).approve(&Enforced, approval(1, epoch()), at(1_000));
+        assert_eq!(late.unwrap_err().reason, ApproveRefusal::Expired);
+        let control = Without(&[Rule::ApprovedUnexpired]);
+        let late = Plan::proposed(binding()).approve(&control, approval(1, epoch()), at(1_000));
+        assert!(late.is_ok());
+    }
+
+    #[test]
+    fn revoking_a_replaced_approval_keeps_the_plan() {
+        let next = EpochId::from_bits(2);
+        let replaced = approved()
+            .approve_again(&Enforced, approval(2, next), at(2))
+            .unwrap();
+        let old = ApprovalId::from_bits(1);
+        assert!(matches!(
+            replaced.clone().revoke_approval(&Enforced, old),
+            ApprovalRevoked::Replaced(_)
+        ));
+        let control = Without(&[Rule::RevokesCurrentApproval]);
+        assert!(matches!(
+            replaced.clone().revoke_approval(&control, old),
+            ApprovalRevoked::Plan(_)
+        ));
+        let current =
+            AnyPlan::Approved(replaced).revoke_approval(&Enforced, ApprovalId::from_bits(2));
+        assert_eq!(current.plan.state_name(), "revoked");
+    }
+
+    #[test]
+    fn a_cancellation_ends_an_uncommitted_plan_and_is_recorded_once_on_a_committed_one() {
+        let cancelled = AnyPlan::Approved(approved()).cancel().unwrap();
+        assert_eq!(cancelled.state_name(), "cancelled");
+        assert_eq!(cancelled.approval(), None);
+        assert_eq!(cancelled.cancel().unwrap_err().reason, CancelRefusal::State);
+        let committed = AnyPlan::Committed(committed(OperationId::from_bits(1)));
+        let recorded = committed.clone().cancel().unwrap();
+        assert_eq!(recorded.state_name(), "committed");
+        assert_eq!(recorded.revision(), committed.revision());
+        assert_eq!(
+            recorded.cancel().unwrap_err().reason,
+            CancelRefusal::AlreadyCancelled
+        );
+    }
+
+    #[test]
+    fn a_revert_overwrites_unseen_and_an_ordinary_plan_does_not() {
+        let revert = Binding {
+            drift: Some(TimelineRevision(4)),
+            ..binding()
+        };
+        assert!(revert.is_revert());
+        assert!(!binding().is_revert());
+    }
+}

@@ -345,3 +345,300 @@ impl Terms {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::id::{ImportBaseRevisionId, PrincipalId};
+    use crate::observation::tests::{endpoint, identity};
+    use crate::plan::PlanDefaults;
+    use crate::plan::tests::{ARTIFACT, BEFORE, binding, epoch};
+    use crate::principal::Role;
+    use crate::release::AppliedSource;
+    use crate::revision::BaselineRevision;
+    use crate::rules::{Enforced, Without};
+    use crate::scope::ScopeState;
+
+    fn covered() -> ReleaseMachineFacts {
+        ReleaseMachineFacts {
+            artifact_digest: ConfigDigest::of(ARTIFACT),
+            machine_type: MachineType::Worker,
+            key: binding().key,
+            assignment: None,
+            import_base: ImportBaseRevisionId::from_bits(1),
+            import_base_digest: ConfigDigest::of(b"imported"),
+        }
+    }
+
+    fn applied() -> Applied {
+        Applied {
+            release: ReleaseId::from_bits(9),
+            digest: ConfigDigest::of(BEFORE),
+            source: AppliedSource::Operation,
+            baseline: BaselineRevision(4),
+        }
+    }
+
+    fn scope(open_drift: Option<i64>) -> Scope {
+        Scope {
+            machine: MachineId::from_bits(1),
+            state: ScopeState::Normal,
+            frozen: false,
+            open_drift: open_drift.map(TimelineRevision),
+        }
+    }
+
+    const LIMITS: PlanLimits = PlanLimits {
+        defaults: PlanDefaults::CONTRACT,
+        max_transport: 120,
+    };
+
+    /// Everything a creation reads, owned, so that a case changes one thing of it.
+    struct World {
+        identity: MachineIdentity,
+        scope: Scope,
+        renderer: RendererRecord,
+        covered: Option<ReleaseMachineFacts>,
+        applied: Option<Applied>,
+        desired: Option<ReleaseId>,
+        drift_digest: Option<ConfigDigest>,
+        assignment_head: Option<AssignmentRevisionId>,
+    }
+
+    fn world() -> World {
+        World {
+            identity: identity(),
+            scope: scope(None),
+            renderer: binding().renderer,
+            covered: Some(covered()),
+            applied: Some(applied()),
+            desired: Some(ReleaseId::from_bits(1)),
+            drift_digest: None,
+            assignment_head: None,
+        }
+    }
+
+    fn made<R: Rules>(
+        rules: &R,
+        world: &World,
+        adopt: bool,
+        requested: Requested,
+    ) -> Result<Binding, CreateRefusal> {
+        let facts = CreateFacts {
+            cluster: ClusterId::from_bits(1),
+            machine: MachineId::from_bits(1),
+            identity: &world.identity,
+            route: endpoint(),
+            scope: &world.scope,
+            release: ReleaseId::from_bits(1),
+            renderer: &world.renderer,
+            covered: world.covered.as_ref(),
+            desired: world.desired,
+            applied: world.applied.as_ref(),
+            drift_digest: world.drift_digest,
+            assignment_head: world.assignment_head,
+        };
+        let by = Signed {
+            principal: PrincipalId::from_bits(1),
+            role: Role::Publisher,
+        };
+        create(rules, &facts, adopt, &requested, &LIMITS).map(|terms| {
+            let now = DbTime::from_seconds(100);
+            let plan = terms.bind(PlanId::from_bits(1), by, epoch(), TimelineRevision(1), now);
+            Binding::clone(plan.binding())
+        })
+    }
+
+    #[test]
+    fn an_apply_plan_expects_applied_and_takes_the_deployments_defaults() {
+        let bound = made(&Enforced, &world(), false, Requested::default()).unwrap();
+        assert_eq!(bound.pre_dispatch_digest, ConfigDigest::of(BEFORE));
+        assert_eq!(bound.baseline, Some(BaselineRevision(4)));
+        assert_eq!(bound.expires_at, DbTime::from_seconds(100 + 86_400));
+        let deadlines = bound.deadlines().unwrap();
+        assert_eq!(deadlines.transport, Span::seconds(60));
+        assert_eq!(deadlines.max_attempts, 3);
+    }
+
+    #[test]
+    fn with_an_open_drift_record_the_plan_is_a_revert_of_what_was_observed() {
+        let drifted = World {
+            scope: scope(Some(7)),
+            drift_digest: Some(ConfigDigest::of(b"drifted")),
+            ..world()
+        };
+        let bound = made(&Enforced, &drifted, false, Requested::default()).unwrap();
+        assert!(bound.is_revert());
+        assert_eq!(bound.drift, Some(TimelineRevision(7)));
+        assert_eq!(bound.pre_dispatch_digest, ConfigDigest::of(b"drifted"));
+    }
+
+    #[test]
+    fn an_adopt_plan_expects_the_import_base_and_any_machine_type() {
+        let first = World {
+            applied: None,
+            covered: Some(ReleaseMachineFacts {
+                machine_type: MachineType::ControlPlane,
+                ..covered()
+            }),
+            desired: Some(ReleaseId::from_bits(5)),
+            ..world()
+        };
+        let bound = made(&Enforced, &first, true, Requested::default()).unwrap();
+        assert_eq!(bound.pre_dispatch_digest, ConfigDigest::of(b"imported"));
+        assert_eq!(bound.baseline, None);
+        assert_eq!(bound.deadlines(), None);
+        assert!(!bound.is_revert());
+    }
+
+    // covers-part: EaR-PLN-1 (each refusal with its rule dropped, as decided)
+    #[test]
+    fn each_refusal_of_a_plan_refuses_alone() {
+        let unaccounted = World {
+            scope: Scope {
+                state: ScopeState::PreRestoreUnaccounted,
+                ..scope(None)
+            },
+            ..world()
+        };
+        let other_assignment = World {
+            assignment_head: Some(AssignmentRevisionId::from_bits(2)),
+            ..world()
+        };
+        let control_plane = World {
+            covered: Some(ReleaseMachineFacts {
+                machine_type: MachineType::ControlPlane,
+                ..covered()
+            }),
+            ..world()
+        };
+        let undesired = World {
+            desired: Some(ReleaseId::from_bits(5)),
+            ..world()
+        };
+        let unapplied = World {
+            applied: None,
+            ..world()
+        };
+        let machine = MachineId::from_bits(1);
+        let cases = [
+            (
+                unaccounted,
+                false,
+                CreateRefusal::Unaccounted(Unaccounted { machine }),
+                Rule::ScopeAccountedFor,
+            ),
+            (
+                other_assignment,
+                false,
+                CreateRefusal::AssignmentMoved,
+                Rule::PlanAssignmentCurrent,
+            ),
+            (
+                control_plane,
+                false,
+                CreateRefusal::UnsupportedTarget,
+                Rule::PlanWorkersOnly,
+            ),
+            (
+                undesired,
+                false,
+                CreateRefusal::NotDesired {
+                    desired: Some(ReleaseId::from_bits(5)),
+                },
+                Rule::PlanReleaseIsDesired,
+            ),
+            (
+                unapplied,
+                false,
+                CreateRefusal::NoApplied,
+                Rule::PlanNeedsApplied,
+            ),
+            (
+                world(),
+                true,
+                CreateRefusal::NothingToAdopt,
+                Rule::AdoptNeedsReason,
+            ),
+        ];
+        for (world, adopt, refusal, rule) in cases {
+            let refused = made(&Enforced, &world, adopt, Requested::default());
+            assert_eq!(refused, Err(refusal));
+            let rules: &'static [Rule] = vec![rule].leak();
+            let control = made(&Without(rules), &world, adopt, Requested::default());
+            assert!(control.is_ok(), "{}", rule.name());
+        }
+        let uncovered = World {
+            covered: None,
+            ..world()
+        };
+        assert_eq!(
+            made(&Enforced, &uncovered, false, Requested::default()),
+            Err(CreateRefusal::NotCovered {
+                release: ReleaseId::from_bits(1),
+                machine
+            })
+        );
+    }
+
+    // covers-part: EaR-PLN-1 (ranges, and the deployment's bounds)
+    #[test]
+    fn durations_keep_their_ranges_and_the_deployments_bounds() {
+        let ask = |requested: Requested, adopt| in_range(&Enforced, &requested, adopt);
+        let none = Requested::default();
+        assert_eq!(ask(none, false), Ok(()));
+        for value in [1, 604_800] {
+            let requested = Requested {
+                expires_in: Some(value),
+                ..none
+            };
+            assert_eq!(ask(requested, true), Ok(()));
+        }
+        for value in [0, 604_801, -1] {
+            let requested = Requested {
+                check_validity: Some(value),
+                ..none
+            };
+            assert!(ask(requested, false).is_err());
+            assert!(in_range(&Without(&[Rule::PlanDurationsInRange]), &requested, false).is_ok());
+        }
+        for attempts in [0, 11] {
+            let requested = Requested {
+                max_attempts: Some(attempts),
+                ..none
+            };
+            assert!(ask(requested, false).is_err());
+        }
+        let transport = |seconds| Requested {
+            transport_deadline: Some(seconds),
+            ..none
+        };
+        assert!(ask(transport(5), true).is_err());
+        let member = "transportDeadlineSeconds";
+        for (requested, rule) in [
+            (transport(121), "is above the maximum transport deadline"),
+            (
+                Requested {
+                    verification_deadline: Some(60),
+                    ..transport(100)
+                },
+                "is above the verification deadline",
+            ),
+        ] {
+            let refusal = CreateRefusal::Duration(DurationRefusal { member, rule });
+            assert_eq!(made(&Enforced, &world(), false, requested), Err(refusal));
+            let control = Without(&[Rule::PlanTransportBounded]);
+            assert!(made(&control, &world(), false, requested).is_ok());
+        }
+    }
+
+    #[test]
+    fn the_default_transport_deadline_never_exceeds_the_maximum() {
+        let limits = PlanLimits {
+            max_transport: 40,
+            ..LIMITS
+        };
+        let filled = deadlines(&Enforced, &Requested::default(), &limits).unwrap();
+        assert_eq!(filled.transport, Span::seconds(40));
+    }
+}

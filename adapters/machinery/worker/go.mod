@@ -3,6 +3,7 @@ module bronzeward/renderer-worker
 go 1.26.5
 
 require (
+	github.com/bufbuild/protocompile v0.14.1
 	github.com/evanphx/json-patch v5.9.11+incompatible
 	github.com/hashicorp/go-multierror v1.1.1
 	github.com/siderolabs/talos/pkg/machinery v1.13.6

@@ -20,22 +20,17 @@ const rewrites = 8
 // point and reads back as the same tree. A tree that cannot be written so is
 // refused: a value must never change on its way through a text.
 func Write(documents []*yaml.Node) (string, error) {
-	text, err := writeOnce(documents)
+	text, read, err := writeAndRead(documents)
+	if err != nil && quoteKept(documents) {
+		text, read, err = writeAndRead(documents)
+	}
+
 	if err != nil {
 		return "", err
 	}
 
 	for range rewrites {
-		read, err := Parse(text)
-		if err != nil {
-			return "", unwritable(err)
-		}
-
-		if place, ok := same(documents, read); !ok {
-			return "", refusal.New(wire.Class_CLASS_UNWRITABLE).In(place)
-		}
-
-		again, err := writeOnce(read)
+		again, next, err := writeAndRead(read)
 		if err != nil {
 			return "", err
 		}
@@ -44,10 +39,45 @@ func Write(documents []*yaml.Node) (string, error) {
 			return text, nil
 		}
 
-		text = again
+		text, read = again, next
 	}
 
 	return "", refusal.New(wire.Class_CLASS_UNWRITABLE)
+}
+
+func writeAndRead(documents []*yaml.Node) (string, []*yaml.Node, error) {
+	text, err := writeOnce(documents)
+	if err != nil {
+		return "", nil, err
+	}
+
+	read, err := Parse(text)
+	if err != nil {
+		return "", nil, unwritable(err)
+	}
+
+	if place, ok := same(documents, read); !ok {
+		return "", nil, refusal.New(wire.Class_CLASS_UNWRITABLE).In(place)
+	}
+
+	return text, read, nil
+}
+
+// quoteKept puts block scalars that end in empty lines into double quotes: before a
+// comment, the encoder writes one empty line more, which would be the value's.
+func quoteKept(documents []*yaml.Node) bool {
+	found := false
+
+	for _, n := range documents {
+		if n.Style&(yaml.LiteralStyle|yaml.FoldedStyle) != 0 && strings.HasSuffix(n.Value, "\n\n") {
+			n.Style = n.Style&yaml.TaggedStyle | yaml.DoubleQuotedStyle
+			found = true
+		}
+
+		found = quoteKept(n.Content) || found
+	}
+
+	return found
 }
 
 // unwritable keeps a refusal by a limit as it is; any other says that the encoder

@@ -19,6 +19,10 @@ import (
 
 // Parse reads a stream into document nodes, within the limits: no duplicate keys,
 // no keys that are not scalars, no alias inside its own anchor.
+//
+// Two things of a text are not kept, because the library does not keep them: the
+// comments of a stream without a document, and a comment at the end of a document
+// when the next document begins with a comment.
 func Parse(text string) ([]*yaml.Node, error) {
 	if len(text) > limits.InputBytes {
 		return nil, refusal.New(wire.Class_CLASS_INPUT_TOO_LARGE)

@@ -6,7 +6,8 @@
 use crate::comparison::{Admission, Comparison, Standing, standing};
 use crate::digest::ConfigDigest;
 use crate::epoch::ProcessEpoch;
-use crate::id::{AssignmentRevisionId, EpochId, OperationId, ReleaseId};
+use crate::head::AssignmentAt;
+use crate::id::{EpochId, OperationId, ReleaseId};
 use crate::observation::Observation;
 use crate::plan::{AnyPlan, Binding, PlanOperation};
 use crate::release::{Applied, AppliedSource};
@@ -27,7 +28,7 @@ pub struct Facts<'a> {
     pub existing: Option<OperationId>,
     pub scope_holder: Option<OperationId>,
     pub scope: &'a Scope,
-    pub assignment: Option<AssignmentRevisionId>,
+    pub assignment: Option<AssignmentAt>,
     pub desired: Option<ReleaseId>,
     pub applied: Option<&'a Applied>,
     /// The machine's recorded observations, of every purpose.
@@ -258,23 +259,27 @@ fn observed<R: Rules>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::id::{ImportBaseRevisionId, MachineId};
+    use crate::id::{AssignmentId, ImportBaseRevisionId, MachineId};
     use crate::observation::Purpose;
     use crate::observation::tests::observation;
     use crate::plan::Plan;
     use crate::plan::tests::{approval, at, binding, epoch};
-    use crate::revision::TimelineRevision;
+    use crate::revision::{Revision, TimelineRevision};
     use crate::rules::{Enforced, Without};
     use crate::scope::ScopeState;
 
     const IMPORTED: &[u8] = b"imported";
+    const ELSEWHERE: fn() -> AssignmentAt = || AssignmentAt {
+        head: AssignmentId::from_bits(1),
+        revision: Revision(1),
+    };
 
     struct World {
         binding: Binding,
         plan: AnyPlan,
         applied: Option<Applied>,
         desired: Option<ReleaseId>,
-        assignment: Option<AssignmentRevisionId>,
+        assignment: Option<AssignmentAt>,
         existing: Option<OperationId>,
         holder: Option<OperationId>,
         scope: Scope,
@@ -382,7 +387,7 @@ mod tests {
         };
         let other = Some(OperationId::from_bits(9));
         let mut moved = observation(Purpose::Drift, 10, IMPORTED);
-        moved.started.assignment = Some(AssignmentRevisionId::from_bits(1));
+        moved.started.assignment = Some(ELSEWHERE());
         let newer = observation(Purpose::Drift, 11, b"stranger");
         let reread = |observation: &Observation| vec![observation.clone()];
         let early = observation(Purpose::Drift, 2, IMPORTED);
@@ -398,7 +403,7 @@ mod tests {
                 Rule::PlanAuthorises,
             ),
             (
-                change(&|it| it.assignment = Some(AssignmentRevisionId::from_bits(1))),
+                change(&|it| it.assignment = Some(ELSEWHERE())),
                 Requirement::Assignment,
                 Rule::AssignmentUnchanged,
             ),

@@ -69,8 +69,8 @@ impl ResponseClass {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Response {
     pub class: ResponseClass,
-    /// The gRPC status code.
-    pub code: i32,
+    /// One of our own names of what came: a gRPC status, or why there was none.
+    pub code: &'static str,
     pub revision: TimelineRevision,
     pub at: DbTime,
 }
@@ -301,7 +301,7 @@ pub(crate) mod tests {
     pub(crate) fn answered(mut attempt: Attempt, class: ResponseClass, revision: i64) -> Attempt {
         attempt.response = Some(Response {
             class,
-            code: 0,
+            code: "ok",
             revision: TimelineRevision(revision),
             at: DbTime::from_seconds(revision),
         });

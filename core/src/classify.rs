@@ -522,7 +522,10 @@ pub(crate) mod tests {
     #[test]
     fn another_assignment_contradicts_a_completion() {
         let mut moved = reading(Purpose::Completion, 11, ARTIFACT);
-        moved.started.assignment = Some(crate::id::AssignmentRevisionId::from_bits(1));
+        moved.started.assignment = Some(crate::head::AssignmentAt {
+            head: crate::id::AssignmentId::from_bits(1),
+            revision: crate::revision::Revision(1),
+        });
         let world = world(ResponseClass::Accepted, vec![moved]);
         assert!(matches!(
             judge(&Enforced, &world),

@@ -247,9 +247,8 @@ fn evidence<R: Rules>(rules: &R, facts: &Facts<'_>) -> (bool, bool) {
         && check.plan == bound.id
         && by_this(&check.controller);
     let fresh = facts.now - started.started_at <= bound.max_observation_age;
-    let checked = check.artifact == ArtifactCheck::Matches
-        && check.key.as_ref() == Some(&bound.key)
-        && facts.now - check.at <= bound.check_validity;
+    let checked =
+        check.artifact == ArtifactCheck::Matches && facts.now - check.at <= bound.check_validity;
     let access = values.access.value() == Some(evidence.access_used)
         && check.access.value() == Some(evidence.access_used);
     let identity = values
@@ -332,7 +331,7 @@ fn owner<R: Rules>(
         AttemptFrom::Committed => true,
         AttemptFrom::Unresolved { classified, .. } => rules.holds(
             Rule::SafeToRetryRecorded,
-            classified.is_some_and(|entry| entry.by == *token),
+            classified.is_some_and(|entry| entry.generation == token.generation),
         ),
         AttemptFrom::Other => false,
     };
@@ -357,11 +356,13 @@ mod tests {
     use crate::attempt::tests::{answered, attempt};
     use crate::epoch::ProcessEpoch;
     use crate::fence::{Generation, Owner};
-    use crate::id::{AssignmentRevisionId, MachineId, PlanId, ReleaseId};
+    use crate::head::AssignmentAt;
+    use crate::id::{AssignmentId, MachineId, PlanId, ReleaseId};
     use crate::observation::tests::{access, controller, observation};
     use crate::observation::{AccessVersion, Read};
     use crate::plan::Plan;
     use crate::plan::tests::{ARTIFACT, BEFORE, approval, approved, at, binding, committed, epoch};
+    use crate::revision::Revision;
     use crate::revision::{BaselineRevision, TimelineRevision};
     use crate::rules::{Enforced, Without};
     use crate::scope::{Scope, ScopeState};
@@ -430,7 +431,6 @@ mod tests {
                 at: at(12),
                 access: Read::Value(access(1)),
                 artifact: ArtifactCheck::Matches,
-                key: Some(binding().key),
             },
             access: access(1),
             recorded: Vec::new(),
@@ -465,7 +465,7 @@ mod tests {
             unresolved: true,
             classified: Some(SafeToRetryEntry {
                 revision: TimelineRevision(8),
-                by: fence(1),
+                generation: Generation(1),
             }),
             latest: TimelineRevision(8),
             ..first_attempt()
@@ -682,7 +682,10 @@ mod tests {
             ),
             (
                 Current {
-                    assignment: Some(AssignmentRevisionId::from_bits(1)),
+                    assignment: Some(AssignmentAt {
+                        head: AssignmentId::from_bits(1),
+                        revision: Revision(1),
+                    }),
                     ..current
                 },
                 Rule::AssignmentUnchanged,
@@ -736,7 +739,10 @@ mod tests {
                 change(&|it| it.check.artifact = ArtifactCheck::Differs),
                 Rule::CheckValid,
             ),
-            (change(&|it| it.check.key = None), Rule::CheckValid),
+            (
+                change(&|it| it.check.artifact = ArtifactCheck::KeyChanged),
+                Rule::CheckValid,
+            ),
             (change(&|it| it.access = access(2)), Rule::AccessVersionUsed),
             (
                 change(&|it| {

@@ -8,7 +8,7 @@ use crate::digest::ConfigDigest;
 use crate::id::{MachineId, ObservationId, OperationId};
 use crate::observation::{Observation, Purpose};
 use crate::release::Applied;
-use crate::revision::{BaselineRevision, TimelineRevision};
+use crate::revision::TimelineRevision;
 use crate::rules::{Rule, Rules};
 
 /// Why a drift record was closed.
@@ -58,8 +58,6 @@ pub struct Facts<'a> {
     pub observation: &'a Observation,
     /// Applied now.
     pub applied: Option<&'a Applied>,
-    /// The baseline revision that held at the observation's basis.
-    pub baseline_at_basis: Option<BaselineRevision>,
     /// Whether a recorded observation with a higher basis read the digest.
     pub superseded: bool,
     /// Whether an operation holds the scope, or took it at or after the basis. The
@@ -113,7 +111,8 @@ pub fn detect<R: Rules>(rules: &R, facts: &Facts<'_>) -> Detection {
     let (Some(applied), Some(observed)) = (facts.applied, facts.observation.digest()) else {
         return Detection::Nothing;
     };
-    let unmoved = facts.baseline_at_basis == Some(applied.baseline);
+    // Compared with the Applied that held when the read began.
+    let unmoved = facts.observation.started.baseline == Some(applied.baseline);
     if !detects(purpose)
         || !rules.holds(Rule::DriftBaselineUnmoved, unmoved)
         || !rules.holds(Rule::DriftNotSuperseded, !facts.superseded)
@@ -180,6 +179,7 @@ mod tests {
     use crate::plan::tests::{ARTIFACT, BEFORE, at, signed};
     use crate::principal::Role;
     use crate::release::AppliedSource;
+    use crate::revision::BaselineRevision;
     use crate::rules::{Enforced, Without};
 
     fn applied() -> Applied {
@@ -187,7 +187,7 @@ mod tests {
             release: ReleaseId::from_bits(1),
             digest: ConfigDigest::of(BEFORE),
             source: AppliedSource::Operation,
-            baseline: BaselineRevision(2),
+            baseline: BaselineRevision(1),
         }
     }
 
@@ -205,7 +205,6 @@ mod tests {
 
     struct Case {
         observation: Observation,
-        baseline_at_basis: i64,
         superseded: bool,
         held: bool,
         open: Option<OpenDrift>,
@@ -214,7 +213,6 @@ mod tests {
     fn case(purpose: Purpose, configuration: &[u8]) -> Case {
         Case {
             observation: observation(purpose, 10, configuration),
-            baseline_at_basis: 2,
             superseded: false,
             held: false,
             open: None,
@@ -228,7 +226,6 @@ mod tests {
             &Facts {
                 observation: &case.observation,
                 applied: Some(&applied),
-                baseline_at_basis: Some(BaselineRevision(case.baseline_at_basis)),
                 superseded: case.superseded,
                 held_since_basis: case.held,
                 open: case.open.as_ref(),
@@ -260,14 +257,10 @@ mod tests {
     // covers-part: EaR-DRF-1 (each rule dropped, as decided)
     #[test]
     fn each_reason_to_open_nothing_holds_alone() {
+        let mut moved = case(Purpose::Drift, b"x");
+        moved.observation.started.baseline = None;
         let cases = [
-            (
-                Case {
-                    baseline_at_basis: 1,
-                    ..case(Purpose::Drift, b"x")
-                },
-                Rule::DriftBaselineUnmoved,
-            ),
+            (moved, Rule::DriftBaselineUnmoved),
             (
                 Case {
                     superseded: true,
@@ -348,7 +341,6 @@ mod tests {
         let facts = Facts {
             observation: &landed,
             applied: Some(&applied),
-            baseline_at_basis: Some(BaselineRevision(2)),
             superseded: false,
             held_since_basis: false,
             open: None,

@@ -5,7 +5,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::id::{FragmentRevisionId, HeadId, MachineId, PrincipalId, ProfileRevisionId};
+use crate::id::{
+    AssignmentId, FragmentRevisionId, HeadId, MachineId, PrincipalId, ProfileRevisionId,
+};
 use crate::inventory::Malformed;
 use crate::revision::{EtagToken, Revision};
 use crate::rules::{Rule, Rules};
@@ -76,6 +78,14 @@ impl std::fmt::Display for Name {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.0)
     }
+}
+
+/// A machine's assignment head as something was made on it; none is a machine that never
+/// had one. The head revision is compared, so that a change away and back is a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct AssignmentAt {
+    pub head: AssignmentId,
+    pub revision: Revision,
 }
 
 /// What a head is the head of. The order is that of a draft's entries.

@@ -7,13 +7,14 @@
 
 use crate::digest::ConfigDigest;
 use crate::fence::Generation;
-use crate::id::{AssignmentRevisionId, EpochId, MachineId, ObservationId, OperationId, PlanId};
+use crate::head::AssignmentAt;
+use crate::id::{EpochId, MachineId, ObservationId, OperationId, PlanId};
 use crate::inventory::{
     Endpoint, IdentityKey, MachineIdentity, SmbiosUuid, TalosClusterId, TalosNodeId,
 };
 use crate::principal::Controller;
 use crate::release::Contract;
-use crate::revision::TimelineRevision;
+use crate::revision::{BaselineRevision, TimelineRevision};
 use crate::rules::{Rule, Rules};
 use crate::time::DbTime;
 
@@ -229,7 +230,9 @@ pub struct Started {
     /// A publish job's owner generation.
     pub publication_generation: Option<Generation>,
     /// The machine's assignment head when the read began.
-    pub assignment: Option<AssignmentRevisionId>,
+    pub assignment: Option<AssignmentAt>,
+    /// The machine's baseline revision when the read began.
+    pub baseline: Option<BaselineRevision>,
 }
 
 /// What the node answered.
@@ -304,7 +307,7 @@ impl Observation {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Postconditions {
     pub identity: MachineIdentity,
-    pub assignment: Option<AssignmentRevisionId>,
+    pub assignment: Option<AssignmentAt>,
     pub digest: ConfigDigest,
 }
 
@@ -509,6 +512,7 @@ pub(crate) mod tests {
                 operation: None,
                 publication_generation: None,
                 assignment: None,
+                baseline: Some(BaselineRevision(1)),
             },
             revision: TimelineRevision(basis + 1),
             at: DbTime::from_seconds(basis + 1),

@@ -277,9 +277,12 @@ impl Unresolved {
 
     /// Records that it is safe to retry, as its owner found it.
     pub fn classify(self, _proof: SafeToRetry, revision: TimelineRevision) -> Unresolved {
-        let by = self.common.fence.clone();
+        let generation = self.common.fence.generation;
         Unresolved {
-            classified: Some(SafeToRetryEntry { revision, by }),
+            classified: Some(SafeToRetryEntry {
+                revision,
+                generation,
+            }),
             ..self
         }
     }
@@ -494,7 +497,7 @@ mod tests {
     fn response(class: ResponseClass) -> Response {
         Response {
             class,
-            code: 0,
+            code: "ok",
             revision: TimelineRevision(10),
             at: at(10),
         }
@@ -635,9 +638,9 @@ mod tests {
             panic!("the node is as it was");
         };
         let classified = unresolved.classify(proof, TimelineRevision(21));
-        let entry = classified.classified.clone().unwrap();
+        let entry = classified.classified.unwrap();
         assert_eq!(entry.revision, TimelineRevision(21));
-        assert_eq!(entry.by, classified.common.fence);
+        assert_eq!(entry.generation, classified.common.fence.generation);
         let recorded = Recorded::admitted(&admission(), attempt(2, 25));
         let sending = classified.send(recorded, TimelineRevision(25));
         assert_eq!(sending.common.attempts.len(), 2);

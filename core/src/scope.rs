@@ -259,7 +259,11 @@ impl Scope {
             missing.push(Missing::TalosAccess);
         }
         let to = match (evidence.operation_open, missing.is_empty()) {
-            (true, _) => ScopeState::Unresolved,
+            // Nothing is missing but the operation's end, and its own states say that.
+            (true, _) => {
+                missing.clear();
+                ScopeState::Unresolved
+            }
             (false, false) => ScopeState::Blocked,
             (false, true) => ScopeState::Ready,
         };

@@ -136,7 +136,7 @@ pub enum Data {
         operation: OperationId,
         attempt: AttemptId,
         class: ResponseClass,
-        code: i32,
+        code: &'static str,
     },
     OwnershipTransition {
         operation: OperationId,
@@ -221,6 +221,10 @@ pub enum Data {
         /// The mark it rests on.
         mark: TimelineRevision,
     },
+    /// The machine can never be observed again (EaR 7.3).
+    Decommission {
+        reason: String,
+    },
 }
 
 impl Data {
@@ -254,6 +258,7 @@ impl Data {
             Data::RecoveryEntry { .. } => "recovery-entry",
             Data::ScopeState { .. } => "scope-state",
             Data::ScopeRelease { .. } => "scope-release",
+            Data::Decommission { .. } => "decommission",
         }
     }
 
@@ -289,7 +294,8 @@ impl Data {
             | Data::EndpointChange { .. }
             | Data::RecoveryEntry { .. }
             | Data::ScopeState { .. }
-            | Data::ScopeRelease { .. } => None,
+            | Data::ScopeRelease { .. }
+            | Data::Decommission { .. } => None,
         }
     }
 
@@ -323,7 +329,8 @@ impl Data {
             | Data::EndpointChange { .. }
             | Data::RecoveryEntry { .. }
             | Data::ScopeState { .. }
-            | Data::ScopeRelease { .. } => false,
+            | Data::ScopeRelease { .. }
+            | Data::Decommission { .. } => false,
         }
     }
 }

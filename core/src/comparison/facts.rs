@@ -2,12 +2,12 @@
 
 use crate::attempt::Attempt;
 use crate::epoch::ProcessEpoch;
-use crate::fence::Fence;
-use crate::id::{AssignmentRevisionId, EpochId, OperationId, PlanId, ReleaseId};
+use crate::fence::{Fence, Generation};
+use crate::head::AssignmentAt;
+use crate::id::{EpochId, OperationId, PlanId, ReleaseId};
 use crate::observation::{AccessVersion, Observation, Read};
 use crate::plan::{AnyPlan, Binding};
 use crate::principal::Controller;
-use crate::release::TransitKey;
 use crate::revision::{BaselineRevision, TimelineRevision};
 use crate::scope::Scope;
 use crate::time::DbTime;
@@ -62,36 +62,43 @@ pub struct UseTimeCheck {
     pub at: DbTime,
     pub access: Read<AccessVersion>,
     pub artifact: ArtifactCheck,
-    /// The key version it decrypted under, where it did.
-    pub key: Option<TransitKey>,
 }
 
-/// What decrypting the artifact gave.
+/// What decrypting the bound artifact under the bound key version gave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ArtifactCheck {
     /// The plaintext hashes to the bound configuration digest.
     Matches,
     Differs,
+    /// The key version has another creation time than the bound one.
+    KeyChanged,
     /// The provider refused, did not answer, or the key version is gone.
     Unavailable,
+    /// Nothing was decrypted: the access could not be read.
+    NotTried,
 }
 
 impl ArtifactCheck {
+    pub const ALL: [ArtifactCheck; 5] = [
+        ArtifactCheck::Matches,
+        ArtifactCheck::Differs,
+        ArtifactCheck::KeyChanged,
+        ArtifactCheck::Unavailable,
+        ArtifactCheck::NotTried,
+    ];
+
     pub const fn as_str(self) -> &'static str {
         match self {
             ArtifactCheck::Matches => "matches",
             ArtifactCheck::Differs => "differs",
+            ArtifactCheck::KeyChanged => "key-changed",
             ArtifactCheck::Unavailable => "unavailable",
+            ArtifactCheck::NotTried => "not-tried",
         }
     }
 
     pub fn parse(text: &str) -> Option<Self> {
-        match text {
-            "matches" => Some(ArtifactCheck::Matches),
-            "differs" => Some(ArtifactCheck::Differs),
-            "unavailable" => Some(ArtifactCheck::Unavailable),
-            _ => None,
-        }
+        Self::ALL.into_iter().find(|check| check.as_str() == text)
     }
 }
 
@@ -119,7 +126,7 @@ pub struct Standing<'a> {
 /// The machine as it is now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Current {
-    pub assignment: Option<AssignmentRevisionId>,
+    pub assignment: Option<AssignmentAt>,
     pub desired: Option<ReleaseId>,
     pub baseline: Option<BaselineRevision>,
 }
@@ -158,10 +165,11 @@ pub enum AttemptFrom<'a> {
 }
 
 /// A recorded safe-to-retry classification.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SafeToRetryEntry {
     pub revision: TimelineRevision,
-    pub by: Fence,
+    /// The generation of the owner that classified.
+    pub generation: Generation,
 }
 
 /// Everything the comparisons compare.

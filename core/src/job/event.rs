@@ -34,7 +34,7 @@ pub enum Event {
         generation: Generation,
     },
     /// The Talos access version an ingestion read and the endpoint it dialled (PA §3.3).
-    Access {
+    TalosAccess {
         access: crate::observation::AccessVersion,
         endpoint: crate::inventory::Endpoint,
     },
@@ -63,7 +63,7 @@ impl Event {
             Event::Marked { .. } => "marked",
             Event::MarkRefused { .. } => "mark-refused",
             Event::Continued { .. } => "continued",
-            Event::Access { .. } => "access",
+            Event::TalosAccess { .. } => "talos-access",
             Event::Published { .. } | Event::Ingested { .. } => "succeeded",
             Event::Failed { .. } => "failed",
         }
@@ -82,7 +82,7 @@ impl Event {
             | Event::Marked { .. }
             | Event::MarkRefused { .. }
             | Event::Continued { .. }
-            | Event::Access { .. } => false,
+            | Event::TalosAccess { .. } => false,
         }
     }
 
@@ -112,7 +112,7 @@ impl Event {
                 generation: at,
                 problem,
             } => Member::object([generation(at), ("problem", problem.to_member())]),
-            Event::Access { access, endpoint } => Member::object([
+            Event::TalosAccess { access, endpoint } => Member::object([
                 ("path", Member::text(&access.path)),
                 ("version", Member::Number(access.version)),
                 ("createdTime", Member::text(&access.created)),

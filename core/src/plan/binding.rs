@@ -1,6 +1,7 @@
 //! What a plan binds for good (EaR 2).
 
 use crate::digest::ConfigDigest;
+use crate::head::AssignmentAt;
 use crate::id::{
     AssignmentRevisionId, ClusterId, EpochId, ImportBaseRevisionId, MachineId, PlanId, ReleaseId,
 };
@@ -54,10 +55,14 @@ pub struct Binding {
     /// The key version the artifact was encrypted under.
     pub key: TransitKey,
     pub identity: MachineIdentity,
-    pub assignment: Option<AssignmentRevisionId>,
+    /// The assignment head, and the revision the release was compiled from.
+    pub assignment: Option<AssignmentAt>,
+    pub assignment_revision: Option<AssignmentRevisionId>,
     /// None for a first adoption.
     pub baseline: Option<BaselineRevision>,
     pub desired: Option<ReleaseId>,
+    /// The release of Applied at creation: what the plan's evidence compares with.
+    pub applied_release: Option<ReleaseId>,
     /// What the node must show before anything is sent.
     pub pre_dispatch_digest: ConfigDigest,
     /// The open drift record, by its opening entry: an apply-config plan with one is a

@@ -2,6 +2,7 @@
 
 use super::{Binding, Deadlines, Plan, PlanLimits, PlanOperation, Proposed, Requested};
 use crate::digest::ConfigDigest;
+use crate::head::AssignmentAt;
 use crate::id::{
     AssignmentRevisionId, ClusterId, EpochId, ImportBaseRevisionId, MachineId, PlanId, ReleaseId,
 };
@@ -100,8 +101,8 @@ pub struct CreateFacts<'a> {
     pub applied: Option<&'a Applied>,
     /// The observed digest of the open drift record, if there is one.
     pub drift_digest: Option<ConfigDigest>,
-    /// The machine's assignment head, read FOR SHARE.
-    pub assignment_head: Option<AssignmentRevisionId>,
+    /// The machine's assignment head, read FOR SHARE, with its current revision.
+    pub assignment_head: Option<(AssignmentAt, Option<AssignmentRevisionId>)>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -151,7 +152,9 @@ struct Bound {
     renderer: RendererRecord,
     covered: ReleaseMachineFacts,
     desired: Option<ReleaseId>,
+    assignment: Option<AssignmentAt>,
     baseline: Option<crate::revision::BaselineRevision>,
+    applied_release: Option<ReleaseId>,
     drift: Option<TimelineRevision>,
 }
 
@@ -181,7 +184,8 @@ pub fn create<R: Rules>(
     } else {
         application(rules, facts, covered, deadlines)?
     };
-    let current = covered.assignment == facts.assignment_head;
+    let head_revision = facts.assignment_head.and_then(|(_, revision)| revision);
+    let current = covered.assignment == head_revision;
     if !rules.holds(Rule::PlanAssignmentCurrent, current) {
         return Err(CreateRefusal::AssignmentMoved);
     }
@@ -199,7 +203,9 @@ pub fn create<R: Rules>(
             renderer: facts.renderer.clone(),
             covered: covered.clone(),
             desired: facts.desired,
+            assignment: facts.assignment_head.map(|(at, _)| at),
             baseline: facts.applied.map(|applied| applied.baseline),
+            applied_release: facts.applied.map(|applied| applied.release),
             drift: facts.scope.open_drift,
         },
         expires_in: length(requested.expires_in, defaults.expires_in),
@@ -316,7 +322,9 @@ impl Terms {
             renderer,
             covered,
             desired,
+            assignment,
             baseline,
+            applied_release,
             drift,
         } = self.facts;
         Plan::proposed(Binding {
@@ -329,9 +337,11 @@ impl Terms {
             renderer,
             key: covered.key,
             identity,
-            assignment: covered.assignment,
+            assignment,
+            assignment_revision: covered.assignment,
             baseline,
             desired,
+            applied_release,
             pre_dispatch_digest: self.pre_dispatch_digest,
             drift,
             route,
@@ -349,13 +359,13 @@ impl Terms {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::id::{ImportBaseRevisionId, PrincipalId};
+    use crate::id::{AssignmentId, ImportBaseRevisionId, PrincipalId};
     use crate::observation::tests::{endpoint, identity};
     use crate::plan::PlanDefaults;
     use crate::plan::tests::{ARTIFACT, BEFORE, binding, epoch};
     use crate::principal::Role;
     use crate::release::AppliedSource;
-    use crate::revision::BaselineRevision;
+    use crate::revision::{BaselineRevision, Revision};
     use crate::rules::{Enforced, Without};
     use crate::scope::ScopeState;
 
@@ -402,7 +412,7 @@ mod tests {
         applied: Option<Applied>,
         desired: Option<ReleaseId>,
         drift_digest: Option<ConfigDigest>,
-        assignment_head: Option<AssignmentRevisionId>,
+        assignment_head: Option<(AssignmentAt, Option<AssignmentRevisionId>)>,
     }
 
     fn world() -> World {
@@ -502,7 +512,13 @@ mod tests {
             ..world()
         };
         let other_assignment = World {
-            assignment_head: Some(AssignmentRevisionId::from_bits(2)),
+            assignment_head: Some((
+                AssignmentAt {
+                    head: AssignmentId::from_bits(1),
+                    revision: Revision(2),
+                },
+                Some(AssignmentRevisionId::from_bits(2)),
+            )),
             ..world()
         };
         let control_plane = World {

@@ -214,7 +214,7 @@ impl Data {
                 ("operation", name(operation)),
                 ("attempt", name(attempt)),
                 ("class", name(class.as_str())),
-                ("code", Member::Number(i64::from(*code))),
+                ("code", name(code)),
             ]),
             _ => return None,
         };
@@ -366,6 +366,7 @@ impl Data {
             Data::ScopeRelease { epoch, mark } => {
                 Member::object([("epoch", name(epoch)), ("mark", revision(*mark))])
             }
+            Data::Decommission { reason } => Member::object([("reason", name(reason))]),
             // Answered by the three functions before this one. They are named, so that a new
             // kind does not compile until it has its members.
             Data::Plan { .. }

@@ -49,6 +49,20 @@ pub fn authorise<R: Rules>(
     }
 }
 
+/// The acting principal was revoked: 403 `identity-revoked`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ActorRevoked;
+
+/// The check an act repeats inside its transaction, with the principal's row read FOR
+/// SHARE (PA §10.3): an approval, an approval's revocation, a cancellation, a mark.
+pub fn actor_stands<R: Rules>(rules: &R, revoked: bool) -> Result<(), ActorRevoked> {
+    if rules.holds(Rule::ActorNotRevoked, !revoked) {
+        Ok(())
+    } else {
+        Err(ActorRevoked)
+    }
+}
+
 /// The roles a plan's cancellation is recorded under, in order; `publisher` counts for
 /// the plan's creator alone.
 pub const CANCELLATION_ROLES: [Role; 3] = [Role::Publisher, Role::Approver, Role::RecoveryAdmin];
@@ -254,6 +268,16 @@ mod tests {
         ));
         let control = Without(&[Rule::CancelledByCreator]);
         assert!(cancelling_role(&control, plan, &creator, idn(2), &only).is_ok());
+    }
+
+    #[test]
+    fn a_revoked_identity_acts_no_more() {
+        assert_eq!(actor_stands(&Enforced, false), Ok(()));
+        assert_eq!(actor_stands(&Enforced, true), Err(ActorRevoked));
+        assert_eq!(
+            actor_stands(&Without(&[Rule::ActorNotRevoked]), true),
+            Ok(())
+        );
     }
 
     // covers-part: PA-AUTH-7 (the five reasons and their order, as decided)

@@ -83,6 +83,30 @@ pub struct Cancelled {
 }
 
 /// An operation as a store gives it back.
+///
+/// Nothing completes that never verified:
+///
+/// ```compile_fail
+/// use bronzeward_core::classify::Completion;
+/// use bronzeward_core::operation::{Committed, Completed};
+/// use bronzeward_core::revision::TimelineRevision;
+///
+/// fn end(operation: Committed, proof: Completion, at: TimelineRevision) -> Completed {
+///     operation.complete(proof, at)
+/// }
+/// ```
+///
+/// and its twin, which differs in the state alone, compiles:
+///
+/// ```
+/// use bronzeward_core::classify::Completion;
+/// use bronzeward_core::operation::{Verifying, Completed};
+/// use bronzeward_core::revision::TimelineRevision;
+///
+/// fn end(operation: Verifying, proof: Completion, at: TimelineRevision) -> Completed {
+///     operation.complete(proof, at)
+/// }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Operation {
     Committed(Committed),

@@ -92,6 +92,26 @@ pub struct Cancelled;
 pub struct Expired;
 
 /// A plan in one state.
+///
+/// A transition that its state does not have does not compile:
+///
+/// ```compile_fail
+/// use bronzeward_core::plan::{Cancelled, Plan};
+///
+/// fn again(plan: Plan<Cancelled>) -> Plan<Cancelled> {
+///     plan.cancel()
+/// }
+/// ```
+///
+/// and its twin, which differs in the state alone, does:
+///
+/// ```
+/// use bronzeward_core::plan::{Approved, Cancelled, Plan};
+///
+/// fn again(plan: Plan<Approved>) -> Plan<Cancelled> {
+///     plan.cancel()
+/// }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan<S> {
     binding: Arc<Binding>,

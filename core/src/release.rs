@@ -4,6 +4,10 @@
 //! The publication worker asks for the coverage in its snapshot and for the
 //! comparisons under T3's locks. Never in this module: composition.
 
+mod recheck;
+
+pub use recheck::{Named, RecheckRefusal, StatusRow, recheck};
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
@@ -179,6 +183,10 @@ pub fn coverage<R: Rules>(
 ) -> Result<BTreeMap<MachineId, Covered>, CoverageRefusal> {
     let mut covered = BTreeMap::new();
     for (machine, candidate) in machines.iter().filter(|(_, it)| !it.retired) {
+        let untouched = candidate.draft_base.is_none() && !candidate.assignment_changed;
+        if untouched && !rules.enforced(Rule::ReleaseCoversCluster) {
+            continue;
+        }
         let base = candidate.draft_base.or(candidate.applied_base);
         match base {
             Some(import_base) => {
@@ -452,6 +460,8 @@ mod tests {
             [MachineId::from_bits(1), MachineId::from_bits(3)]
         );
         assert_eq!(Some(covered[&MachineId::from_bits(3)].import_base), base(9));
+        let control = coverage(&Without(&[Rule::ReleaseCoversCluster]), &machines).unwrap();
+        assert_eq!(control.len(), 1);
         machines
             .get_mut(&MachineId::from_bits(2))
             .unwrap()

@@ -366,8 +366,6 @@ rules! {
     AdoptNeedsReason: Decision;
     /// Without it a plan binds an assignment its release was not compiled from.
     PlanAssignmentCurrent: Decision;
-    /// Without it a plan names a machine its release holds nothing for.
-    PlanReleaseCovers: Decision;
     /// Without it a control-plane machine is planned for, which is not supported.
     PlanWorkersOnly: Decision;
     /// Without it a plan's lengths of time are out of their bounds.

@@ -298,6 +298,32 @@ impl Scope {
     }
 }
 
+/// A decommission is refused: the machine's identity was read, or it is retired already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DecommissionRefusal {
+    Observable(ObservationId),
+    AlreadyRetired,
+}
+
+impl Scope {
+    /// Writes a machine off that can never be observed again (EaR 7.3). `observation` is
+    /// the recovery observation taken before the transaction.
+    pub fn decommission<R: Rules>(
+        self,
+        rules: &R,
+        observation: &crate::observation::Observation,
+    ) -> Result<ScopeState, DecommissionRefusal> {
+        if self.state == ScopeState::Retired {
+            return Err(DecommissionRefusal::AlreadyRetired);
+        }
+        let read = observation.values.identity.value().is_some();
+        if !rules.holds(Rule::DecommissionUnobservable, !read) {
+            return Err(DecommissionRefusal::Observable(observation.started.id));
+        }
+        Ok(ScopeState::Retired)
+    }
+}
+
 /// The scope is still pre-restore unaccounted: 409 `recovery-mode-active` naming it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unaccounted {
@@ -463,6 +489,30 @@ mod tests {
         assert_eq!(
             frozen.gate(&Enforced, true, NOW(), None, true),
             Err(GateClosed::NotReleased)
+        );
+    }
+
+    #[test]
+    fn only_a_machine_that_answers_nothing_is_written_off() {
+        use crate::observation::tests::observation;
+        use crate::observation::{Purpose, Unread, Values};
+        let answers = observation(Purpose::Recovery, 5, b"a");
+        let mut silent = answers.clone();
+        silent.values = Values::none(Unread::TalosAccessUnavailable);
+        let blocked = scope(ScopeState::Blocked);
+        assert_eq!(
+            blocked.decommission(&Enforced, &silent),
+            Ok(ScopeState::Retired)
+        );
+        assert_eq!(
+            blocked.decommission(&Enforced, &answers),
+            Err(DecommissionRefusal::Observable(answers.started.id))
+        );
+        let control = Without(&[Rule::DecommissionUnobservable]);
+        assert!(blocked.decommission(&control, &answers).is_ok());
+        assert_eq!(
+            scope(ScopeState::Retired).decommission(&Enforced, &silent),
+            Err(DecommissionRefusal::AlreadyRetired)
         );
     }
 

@@ -4,6 +4,7 @@
 //! simulator gives them its own. Never in this crate: a runtime, a socket, a
 //! clock, randomness, a `dyn` port, or an await on anything that is not a port.
 
+pub mod authenticate;
 pub mod decide;
 pub mod ports;
 pub mod request;

@@ -18,7 +18,7 @@ use crate::ports::provider::{
 };
 use crate::ports::renderer::Renderer;
 use crate::ports::store::Store;
-use crate::ports::{AlertSink, Entropy, Notifier, Timer};
+use crate::ports::{AlertSink, Entropy, HumanTokens, Notifier, Timer};
 
 /// A world's transactions and snapshots.
 pub type RawTx<W> = <<W as World>::Store as Store>::Tx;
@@ -32,6 +32,7 @@ pub trait World: Send + Sync + 'static {
     type Timer: Timer;
     type Notifier: Notifier;
     type Alerts: AlertSink;
+    type Humans: HumanTokens;
     type Ingestion: IngestionSecrets;
     type Compiler: CompilerSecrets;
     type Executor: ExecutorSecrets;

@@ -16,6 +16,9 @@ use crate::schema::{draft, draft_entry, operation};
 use crate::store::{Access, PgRows, PgTx};
 use crate::time::Stamp;
 
+/// Kind, subject, head, base and revision of an entry.
+type EntryRecord = (String, String, Option<String>, Option<i64>, Option<String>);
+
 impl<M: Access> DraftReads for PgRows<M> {
     async fn draft(&mut self, id: DraftId) -> Out<Option<DraftRow>> {
         let query = draft::table.find(id.to_string()).select(Draft::as_select());
@@ -49,8 +52,7 @@ impl<M: Access> DraftReads for PgRows<M> {
                 dsl::base,
                 dsl::revision_id,
             ));
-        let rows: Vec<(String, String, Option<String>, Option<i64>, Option<String>)> =
-            self.load(query).await?;
+        let rows: Vec<EntryRecord> = self.load(query).await?;
         let mut entries = rows
             .into_iter()
             .map(|(kind, subject, head, base, revision)| {

@@ -7,5 +7,7 @@ pub mod provider;
 pub mod renderer;
 mod runtime;
 pub mod store;
+mod tokens;
 
 pub use runtime::{Alert, AlertSink, Entropy, Notifier, Timer, Wake};
+pub use tokens::{HumanClaims, HumanTokenRefusal, HumanTokens};

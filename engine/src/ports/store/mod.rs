@@ -12,6 +12,7 @@ mod guard;
 mod inventory;
 mod locks;
 mod page;
+mod principals;
 mod requests;
 mod timeline;
 
@@ -22,6 +23,7 @@ pub use inventory::{
 };
 pub use locks::{LockMode, Locks, Select};
 pub use page::{Page, Paged};
+pub use principals::{ActRow, PrincipalReads, PrincipalWrites};
 pub use requests::{IdempotencyRecord, RequestReads, RequestWrites};
 pub use timeline::{
     ControllerRow, EntryRow, NewEntry, Order, TimelinePage, TimelineReads, TimelineWrites,
@@ -66,7 +68,10 @@ pub trait Store: Send + Sync + 'static {
 }
 
 /// Everything that can be read, in a transaction or a snapshot.
-pub trait StoreReads: RequestReads + InventoryReads + DraftReads + TimelineReads + Send {}
+pub trait StoreReads:
+    RequestReads + PrincipalReads + InventoryReads + DraftReads + TimelineReads + Send
+{
+}
 
 /// One state of the database, read only.
 pub trait Snapshot: StoreReads + Send + 'static {
@@ -76,7 +81,15 @@ pub trait Snapshot: StoreReads + Send + 'static {
 
 /// One open transaction. Dropping it open leaves nothing of it behind.
 pub trait StoreTx:
-    StoreReads + Locks + RequestWrites + InventoryWrites + DraftWrites + TimelineWrites + Send + 'static
+    StoreReads
+    + Locks
+    + RequestWrites
+    + PrincipalWrites
+    + InventoryWrites
+    + DraftWrites
+    + TimelineWrites
+    + Send
+    + 'static
 {
     /// Sends COMMIT. Refused as a fault when a statement of this transaction failed,
     /// since the database would answer such a COMMIT with a silent ROLLBACK.

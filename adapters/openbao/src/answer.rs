@@ -32,12 +32,16 @@ fn errors(reply: &Reply) -> Option<Vec<String>> {
 }
 
 /// The failure of any answer but 200. A 200 that gets here has not been understood.
+///
+/// 307 is a standby's: a node that becomes active sends some calls to itself that way for
+/// some milliseconds after an unseal. (The other 307, for a path that needs cleaning, is
+/// never provoked: such a path is not sent.)
 pub(crate) fn failure(reply: &Reply) -> Failure {
     match reply.status {
         400 | 405 | 413 | 415 => Failure::Refused,
         403 => Failure::Denied,
         404 => Failure::Absent,
-        429 | 503 => Failure::Unavailable,
+        307 | 429 | 503 => Failure::Unavailable,
         500 if says_one_of(reply, &NODE_FAILS) => Failure::Unavailable,
         _ => Failure::Unreadable,
     }
@@ -111,7 +115,8 @@ mod tests {
             (500, own, Unreadable),
             (500, "", Unreadable),
             (502, "<html>", Unreadable),
-            (307, "<a href>", Unreadable),
+            (307, "", Unavailable),
+            (302, "<a href>", Unreadable),
             (200, "not JSON", Unreadable),
             (204, "", Unreadable),
         ] {

@@ -98,8 +98,8 @@ pub(crate) async fn generation(
     if version < 1 {
         return Err(Failure::Refused);
     }
-    let path = format!("secret/data/{path}?version={version}");
-    let reply = transport.get("generation", &path).await?;
+    let path = format!("secret/data/{path}");
+    let reply = transport.get_version("generation", &path, version).await?;
     let (data, given, created) = identified(read::<GenerationData>(&reply)?)?;
     if given != version {
         return Err(Failure::Unreadable);

@@ -8,7 +8,6 @@ use std::path::PathBuf;
 use bronzeward_engine::ports::provider::{
     Failure, GenerationDirectory, Listed, OrphanListing, TokenProbe, TokenState,
 };
-use reqwest::Method;
 use serde::Deserialize;
 
 use crate::settings::Endpoint;
@@ -48,8 +47,7 @@ impl OrphanListing for OrphanReport {
                 format!("secret/metadata/gen/{cluster}/{claim}/")
             }
         };
-        let list = Method::from_bytes(b"LIST").map_err(|_| Failure::Refused)?;
-        let reply = self.transport.call("list", list, &path, None).await?;
+        let reply = self.transport.list("list", &path).await?;
         if answer::is_empty_listing(&reply) {
             return Ok(Vec::new());
         }

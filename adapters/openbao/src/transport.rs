@@ -48,7 +48,45 @@ impl Transport {
     }
 
     pub(crate) async fn get(&self, call: &'static str, path: &str) -> Result<Reply, Failure> {
-        self.call(call, Method::GET, path, None).await
+        self.call(
+            call,
+            Method::GET,
+            Route {
+                path,
+                tail: Tail::None,
+            },
+            None,
+        )
+        .await
+    }
+
+    /// Reads one version of a KV secret.
+    pub(crate) async fn get_version(
+        &self,
+        call: &'static str,
+        path: &str,
+        version: u64,
+    ) -> Result<Reply, Failure> {
+        let route = Route {
+            path,
+            tail: Tail::Version(version),
+        };
+        self.call(call, Method::GET, route, None).await
+    }
+
+    /// Lists a directory, whose path ends in a slash.
+    pub(crate) async fn list(&self, call: &'static str, path: &str) -> Result<Reply, Failure> {
+        let list = Method::from_bytes(b"LIST").map_err(|_| Failure::Refused)?;
+        self.call(
+            call,
+            list,
+            Route {
+                path,
+                tail: Tail::Directory,
+            },
+            None,
+        )
+        .await
     }
 
     pub(crate) async fn post<B: Serialize>(
@@ -59,18 +97,26 @@ impl Transport {
         size: usize,
     ) -> Result<Reply, Failure> {
         let body = written(body, size).ok_or(Failure::TooLarge)?;
-        self.call(call, Method::POST, path, Some(body)).await
+        self.call(
+            call,
+            Method::POST,
+            Route {
+                path,
+                tail: Tail::None,
+            },
+            Some(body),
+        )
+        .await
     }
 
-    /// `path` is below `/v1/` and may carry a query.
-    pub(crate) async fn call(
+    async fn call(
         &self,
         call: &'static str,
         method: Method,
-        path: &str,
+        route: Route<'_>,
         body: Option<Zeroizing<Vec<u8>>>,
     ) -> Result<Reply, Failure> {
-        let outcome = self.send(method, path, body).await;
+        let outcome = self.send(method, route, body).await;
         match &outcome {
             Err(failure) => {
                 let (identity, failure) = (self.identity, failure.code());
@@ -94,7 +140,11 @@ impl Transport {
 
     /// The one call that no policy grants and whose refusal tells a token's validity.
     pub(crate) async fn probe_token(&self) -> TokenState {
-        match self.send(Method::GET, "auth/token/lookup-self", None).await {
+        let route = Route {
+            path: "auth/token/lookup-self",
+            tail: Tail::None,
+        };
+        match self.send(Method::GET, route, None).await {
             Ok(reply) => answer::token_state(&reply),
             Err(failure) => TokenState::Undecided(failure),
         }
@@ -103,7 +153,7 @@ impl Transport {
     async fn send(
         &self,
         method: Method,
-        path: &str,
+        route: Route<'_>,
         body: Option<Zeroizing<Vec<u8>>>,
     ) -> Result<Reply, Failure> {
         let token = token::read(&self.token_file).map_err(|bad| {
@@ -111,7 +161,7 @@ impl Transport {
             tracing::error!(identity, reason, "the token file is not used");
             Failure::Credential
         })?;
-        let url = self.url(path).ok_or(Failure::Refused)?;
+        let url = self.url(route).ok_or(Failure::Refused)?;
         let mut request = self
             .endpoint
             .http
@@ -127,20 +177,38 @@ impl Transport {
 
     /// None for a path that is not exactly what would be asked for: a dot segment or an
     /// empty one would be cleaned away or redirected, here or by the provider.
-    fn url(&self, path: &str) -> Option<Url> {
-        let (route, query) = match path.split_once('?') {
-            Some((route, query)) => (route, Some(query)),
-            None => (path, None),
+    fn url(&self, route: Route<'_>) -> Option<Url> {
+        let named = match route.tail {
+            Tail::Directory => route.path.strip_suffix('/')?,
+            Tail::None | Tail::Version(_) => route.path,
         };
-        let directory = route.strip_suffix('/').unwrap_or(route);
-        if !directory.split('/').all(is_segment) {
+        if !named.split('/').all(is_segment) {
             return None;
         }
         let mut url = self.endpoint.base.clone();
-        url.set_path(&format!("/v1/{route}"));
-        url.set_query(query);
+        url.set_path(&format!("/v1/{}", route.path));
+        if let Tail::Version(version) = route.tail {
+            url.set_query(Some(&format!("version={version}")));
+        }
         Some(url)
     }
+}
+
+/// What is asked for, below `/v1/`. A query is never part of the path, which may be a record's.
+#[derive(Clone, Copy)]
+struct Route<'a> {
+    path: &'a str,
+    tail: Tail,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Tail {
+    /// The path as it is.
+    None,
+    /// One version of the secret there.
+    Version(u64),
+    /// A directory, whose path ends in a slash.
+    Directory,
 }
 
 /// The product's identifiers and the provider's route names need no escaping; anything else
@@ -153,9 +221,6 @@ fn is_segment(segment: &str) -> bool {
 /// The body's JSON in a buffer that is large enough from the start, so that no copy of a
 /// value is left behind by growing. None beyond the provider's limit.
 fn written<B: Serialize>(body: &B, size: usize) -> Option<Zeroizing<Vec<u8>>> {
-    if size > REQUEST_LIMIT {
-        return None;
-    }
     let mut buffer = Zeroizing::new(Vec::with_capacity(size));
     serde_json::to_writer(&mut *buffer, body).ok()?;
     (buffer.len() <= REQUEST_LIMIT).then_some(buffer)
@@ -201,13 +266,38 @@ mod tests {
         let transport = transport("https://bao.example:8200");
         for path in [
             "secret/metadata/gen/cl_a/ing_b/val_c",
-            "secret/metadata/gen/",
             "transit/keys/bw-digest.v2",
-            "secret/data/gen/a?version=3",
         ] {
-            let url = transport.url(path).unwrap();
+            let url = transport
+                .url(Route {
+                    path,
+                    tail: Tail::None,
+                })
+                .unwrap();
             assert_eq!(url.as_str(), format!("https://bao.example:8200/v1/{path}"));
         }
+        let directory = Route {
+            path: "secret/metadata/gen/",
+            tail: Tail::Directory,
+        };
+        assert!(
+            transport
+                .url(directory)
+                .unwrap()
+                .as_str()
+                .ends_with("/v1/secret/metadata/gen/")
+        );
+        let pinned = Route {
+            path: "secret/data/gen/a",
+            tail: Tail::Version(3),
+        };
+        assert!(
+            transport
+                .url(pinned)
+                .unwrap()
+                .as_str()
+                .ends_with("/v1/secret/data/gen/a?version=3")
+        );
         for path in [
             "",
             "/",
@@ -221,13 +311,23 @@ mod tests {
             "a/%2e%2e/b",
             "a/%2f",
             "a b",
+            "a/",
+            "a?version=0",
             "a\u{e9}",
             "a\\b",
             "a#b",
             "a/\n",
             "a//",
         ] {
-            assert!(transport.url(path).is_none(), "{path:?}");
+            assert!(
+                transport
+                    .url(Route {
+                        path,
+                        tail: Tail::None
+                    })
+                    .is_none(),
+                "{path:?}"
+            );
         }
     }
 

@@ -31,10 +31,8 @@ pub fn settings(database: &Database) -> Settings {
 }
 
 pub fn pool(database: &Database, connections: usize) -> Pool {
-    let settings = Settings {
-        connections,
-        ..settings(database)
-    };
+    let mut settings = settings(database);
+    settings.connections = connections;
     Pool::new(settings).expect("a pool")
 }
 

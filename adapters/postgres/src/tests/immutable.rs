@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::support::{self, epoch, id};
+use super::revisions;
+use super::support::{self, id};
 use tokio_postgres::Client;
 
 /// PA §3: these are insert only.
@@ -147,86 +148,38 @@ async fn a_mutable_table_refuses_delete_and_truncate() {
 }
 
 /// A revision of each kind, with the statement that adds a row to it.
-fn revisions() -> [(&'static str, String, String); 5] {
-    let (cluster, draft, claim, who) = (id("cl", 0), id("drf", 0), id("ing", 0), id("idn", 0));
-    let by = format!("'{draft}', '{who}', 'author', '{}'", epoch());
-    let columns = "draft_id, author_id, author_role, epoch";
-    let digest = "sha256(convert_to('d', 'UTF8'))";
-    let ciphertext = format!("vault:v1:{}", "A".repeat(64));
-    let reference = |revision: &str| {
-        format!(
-            "INSERT INTO reference_row (revision_id, name, kind, version, cluster_id,
-                 generation_path, keyed_digest, digest_key)
-             VALUES ('{revision}', 'a/b', 'string', 1, '{cluster}', 'gen/{cluster}/{claim}/{}',
-                 {digest}, 'transit/digest@v1')",
-            "v".repeat(26)
-        )
-    };
-    let fragment = |number| {
-        format!(
-            "INSERT INTO fragment_revision (id, cluster_id, name, layer, document,
-                 document_sha256, canonical, embedded, claim_id, {columns})
-             VALUES ('{}', '{cluster}', 'f', 'cluster', 'd', {digest}, 'd', '[]', '{claim}', {by})",
-            id("frv", number)
-        )
-    };
+fn with_rows() -> [(&'static str, String, String); 5] {
+    let (profile, selected, layered) = (id("prv", 0), id("asr", 0), id("asr", 1));
     [
-        ("reference_row", fragment(0), reference(&id("frv", 0))),
         (
             "reference_row",
-            format!(
-                "INSERT INTO import_base_revision (id, cluster_id, machine_id, kind, document,
-                     document_sha256, canonical, embedded, baseline_ciphertext,
-                     baseline_keyed_digest, baseline_digest_key, configuration_digest, claim_id,
-                     {columns})
-                 VALUES ('{}', '{cluster}', '{}', 'import', 'd', {digest}, 'd', '[]',
-                     '{ciphertext}', {digest}, 'transit/digest@v1', {digest}, '{claim}', {by})",
-                id("ibr", 0),
-                id("mch", 0)
-            ),
-            reference(&id("ibr", 0)),
+            revisions::fragment(0),
+            revisions::reference(&id("frv", 0)),
+        ),
+        (
+            "reference_row",
+            revisions::import_base(0),
+            revisions::reference(&id("ibr", 0)),
         ),
         (
             "profile_pin",
+            format!("{}; {}", revisions::fragment(1), revisions::profile(0)),
             format!(
-                "{}; INSERT INTO profile_revision (id, cluster_id, name, {columns})
-                 VALUES ('{}', '{cluster}', 'p', {by})",
-                fragment(1),
-                id("prv", 0)
-            ),
-            format!(
-                "INSERT INTO profile_pin VALUES ('{}', 0, '{}')",
-                id("prv", 0),
+                "INSERT INTO profile_pin VALUES ('{profile}', 0, '{}')",
                 id("frv", 1)
             ),
         ),
         (
             "assignment_profile",
-            assignment(0, columns, &by),
-            format!(
-                "INSERT INTO assignment_profile VALUES ('{}', 0, 'p')",
-                id("asr", 0)
-            ),
+            revisions::assignment(0),
+            format!("INSERT INTO assignment_profile VALUES ('{selected}', 0, 'p')"),
         ),
         (
             "assignment_fragment",
-            assignment(1, columns, &by),
-            format!(
-                "INSERT INTO assignment_fragment VALUES ('{}', 'site', 0, 'f')",
-                id("asr", 1)
-            ),
+            revisions::assignment(1),
+            format!("INSERT INTO assignment_fragment VALUES ('{layered}', 'site', 0, 'f')"),
         ),
     ]
-}
-
-fn assignment(number: u8, columns: &str, by: &str) -> String {
-    format!(
-        "INSERT INTO assignment_revision (id, cluster_id, machine_id, {columns})
-         VALUES ('{}', '{}', '{}', {by})",
-        id("asr", number),
-        id("cl", 0),
-        id("mch", 0)
-    )
 }
 
 // covers: PA-IMM-2
@@ -236,7 +189,7 @@ async fn a_revision_takes_rows_of_the_transaction_that_wrote_it_and_no_other() {
     let client = support::session(&database).await;
     let other = support::session(&database).await;
     support::inventory(&client).await;
-    for (table, revision, row) in revisions() {
+    for (table, revision, row) in with_rows() {
         let trigger = format!("{table}_same_writer");
         // The transaction that writes the revision writes its rows, also in a savepoint.
         let own = format!("BEGIN; {revision}; SAVEPOINT s; {row}; RELEASE s; ROLLBACK");

@@ -4,4 +4,6 @@ mod catalogue;
 mod guards;
 mod immutable;
 mod inventory;
+mod release;
+mod revisions;
 pub mod support;

@@ -10,6 +10,7 @@ mod convert;
 mod drafts;
 pub mod guard;
 mod inventory;
+mod jobs;
 pub mod lock;
 mod locks;
 pub mod migrate;

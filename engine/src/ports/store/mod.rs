@@ -10,6 +10,7 @@
 mod drafts;
 mod guard;
 mod inventory;
+mod jobs;
 mod locks;
 mod page;
 mod principals;
@@ -21,6 +22,7 @@ pub use guard::{Condition, Guard, Written};
 pub use inventory::{
     ClusterRow, EndpointChange, InventoryReads, InventoryWrites, NewCluster, NewMachine,
 };
+pub use jobs::{JobEnd, JobReads, JobWrites, NewJob, NewWork, OperationFilter};
 pub use locks::{LockMode, Locks, Select};
 pub use page::{Page, Paged};
 pub use principals::{ActRow, PrincipalReads, PrincipalWrites};
@@ -69,7 +71,7 @@ pub trait Store: Send + Sync + 'static {
 
 /// Everything that can be read, in a transaction or a snapshot.
 pub trait StoreReads:
-    RequestReads + PrincipalReads + InventoryReads + DraftReads + TimelineReads + Send
+    RequestReads + PrincipalReads + InventoryReads + DraftReads + JobReads + TimelineReads + Send
 {
 }
 
@@ -87,6 +89,7 @@ pub trait StoreTx:
     + PrincipalWrites
     + InventoryWrites
     + DraftWrites
+    + JobWrites
     + TimelineWrites
     + Send
     + 'static

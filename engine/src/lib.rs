@@ -6,6 +6,7 @@
 
 pub mod authenticate;
 pub mod decide;
+pub mod ingest;
 pub mod ports;
 pub mod request;
 pub mod rows;

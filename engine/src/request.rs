@@ -279,7 +279,10 @@ impl<W: World> Requests<'_, W> {
 
     /// The lookup before anything else of the route runs. Without a record, only a lookup
     /// under the key's lock may refuse the epoch (PA §7.2), so a mismatch is read again there.
-    async fn first_lookup(&self, admitted: &Admitted) -> Result<Option<Answer>, Refused> {
+    pub(crate) async fn first_lookup(
+        &self,
+        admitted: &Admitted,
+    ) -> Result<Option<Answer>, Refused> {
         let mut snapshot = self.db.store().snapshot().await.map_err(|_| unreadable())?;
         let installation = snapshot.installation().await.map_err(|_| unreadable())?;
         let read = EpochRead::from(&installation);
@@ -327,7 +330,7 @@ impl<W: World> Requests<'_, W> {
     }
 
     /// Answers from a stored record, or refuses it (PA §7.2's table).
-    async fn answer_found(
+    pub(crate) async fn answer_found(
         &self,
         admitted: &Admitted,
         record: IdempotencyRecord,
@@ -413,7 +416,7 @@ fn unreadable() -> Refused {
 }
 
 /// 412, naming the current epoch.
-fn epoch_mismatch(current: EpochId) -> Problem {
+pub(crate) fn epoch_mismatch(current: EpochId) -> Problem {
     Problem::new(ProblemCode::EpochMismatch)
         .say("The expected epoch is not the current one.")
         .naming("epoch", current)

@@ -18,7 +18,7 @@ use crate::ports::provider::{
 };
 use crate::ports::renderer::Renderer;
 use crate::ports::store::Store;
-use crate::ports::{AlertSink, Entropy, HumanTokens, Notifier, Timer};
+use crate::ports::{AlertSink, Entropy, HumanTokens, Notifier, Tasks, Timer};
 
 /// A world's transactions and snapshots.
 pub type RawTx<W> = <<W as World>::Store as Store>::Tx;
@@ -30,6 +30,7 @@ pub trait World: Send + Sync + 'static {
     type Store: Store;
     type Entropy: Entropy;
     type Timer: Timer;
+    type Tasks: Tasks;
     type Notifier: Notifier;
     type Alerts: AlertSink;
     type Humans: HumanTokens;
@@ -101,6 +102,11 @@ impl<W: World> Db<W> {
     /// A fresh identifier.
     pub fn mint<K: bronzeward_core::id::Kind>(&self) -> Id<K> {
         Id::from_bits(self.entropy.bits())
+    }
+
+    /// 128 fresh random bits, for a name that core mints.
+    pub fn mint_bits(&self) -> [u8; 16] {
+        self.entropy.bits().to_be_bytes()
     }
 
     /// A fresh ETag token.

@@ -6,6 +6,7 @@
 //! this crate: a rule of its own, a provider call, a secret in an error or a log.
 
 pub mod advisory;
+mod claims;
 mod convert;
 mod drafts;
 pub mod guard;
@@ -20,6 +21,7 @@ mod requests;
 #[rustfmt::skip]
 pub mod schema;
 pub mod session;
+mod sources;
 pub mod store;
 pub mod time;
 mod timeline;

@@ -9,5 +9,5 @@ mod runtime;
 pub mod store;
 mod tokens;
 
-pub use runtime::{Alert, AlertSink, Entropy, Notifier, Timer, Wake};
+pub use runtime::{Alert, AlertSink, Entropy, Notifier, Tasks, Timer, Wake};
 pub use tokens::{HumanClaims, HumanTokenRefusal, HumanTokens};

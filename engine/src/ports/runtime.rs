@@ -16,6 +16,12 @@ pub trait Timer: Send + Sync + 'static {
     fn sleep(&self, length: Duration) -> impl Future<Output = ()> + Send;
 }
 
+/// Runs work beside its caller, until the work ends or the process does. Nothing depends
+/// on it ending: what a process leaves behind is found by lease.
+pub trait Tasks: Send + Sync + 'static {
+    fn spawn(&self, work: impl Future<Output = ()> + Send + 'static);
+}
+
 /// What a committed transaction makes worth looking at, for the loops of this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Wake {

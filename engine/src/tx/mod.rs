@@ -5,9 +5,13 @@
 //! writes, and ends with `done` or `refuse`. Never in this module: a provider, a node,
 //! a clock, or any await but the store's (PA §5 rule 1, PA-TX-11).
 
+mod claims;
 mod drafts;
+mod ingest;
+mod ingest_run;
 mod inventory;
 pub mod level;
+mod sources;
 mod transact;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,7 +26,12 @@ use bronzeward_core::installation::Installation;
 use bronzeward_core::rules::{Rule, Rules};
 use bronzeward_core::time::DbTime;
 
+pub(crate) use claims::claim_of;
+pub use ingest::{ClaimRead, IngestionStart, Issued};
+pub use ingest_run::{ImportTarget, Owned, Unwritten, sweep};
 pub use inventory::{ClusterInput, MachineInput};
+pub(crate) use sources::EntryClaim;
+pub use sources::{EntryUpdate, FragmentWrite, Proposal};
 pub use transact::{Abort, Committed, Ended, Failure, Kind, transact};
 
 use crate::ports::store::{LockMode, Select, StoreError, StoreTx};

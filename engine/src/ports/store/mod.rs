@@ -7,6 +7,7 @@
 //! No business decision is made behind this port: what a write may depend on
 //! comes in as a [`Guard`].
 
+mod claims;
 mod drafts;
 mod guard;
 mod inventory;
@@ -15,8 +16,10 @@ mod locks;
 mod page;
 mod principals;
 mod requests;
+mod sources;
 mod timeline;
 
+pub use claims::{ClaimEnd, ClaimFilter, ClaimReads, ClaimSource, ClaimWrites, NewClaim};
 pub use drafts::{DraftReads, DraftWrites, EntryKind, EntryOfDraft, NewDraft};
 pub use guard::{Condition, Guard, Written};
 pub use inventory::{
@@ -27,6 +30,11 @@ pub use locks::{LockMode, Locks, Select};
 pub use page::{Page, Paged};
 pub use principals::{ActRow, PrincipalReads, PrincipalWrites};
 pub use requests::{IdempotencyRecord, RequestReads, RequestWrites};
+pub use sources::{
+    AssignmentRevisionRow, Authorship, FragmentRevisionRow, HeadKind, ImportBaseRow, NewAssignment,
+    NewFragment, NewImportBase, NewProfile, ProfileRevisionRow, ReferenceRow, SourceReads,
+    SourceWrites,
+};
 pub use timeline::{
     ControllerRow, EntryRow, NewEntry, Order, TimelinePage, TimelineReads, TimelineWrites,
 };
@@ -71,7 +79,15 @@ pub trait Store: Send + Sync + 'static {
 
 /// Everything that can be read, in a transaction or a snapshot.
 pub trait StoreReads:
-    RequestReads + PrincipalReads + InventoryReads + DraftReads + JobReads + TimelineReads + Send
+    RequestReads
+    + PrincipalReads
+    + ClaimReads
+    + SourceReads
+    + InventoryReads
+    + DraftReads
+    + JobReads
+    + TimelineReads
+    + Send
 {
 }
 
@@ -88,6 +104,8 @@ pub trait StoreTx:
     + RequestWrites
     + PrincipalWrites
     + InventoryWrites
+    + ClaimWrites
+    + SourceWrites
     + DraftWrites
     + JobWrites
     + TimelineWrites

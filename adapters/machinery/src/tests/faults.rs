@@ -125,9 +125,13 @@ async fn a_worker_that_dies_idle_is_replaced_without_a_request_noticing() {
     let renderer = started(faulty(1)).await;
     let pid = renderer.idle_workers()[0];
     kill_process(Pid::from_raw(pid as i32).expect("a pid"), Signal::KILL).expect("killed");
-    while std::fs::read_to_string(format!("/proc/{pid}/stat"))
-        .is_ok_and(|stat| !stat.contains(") Z"))
-    {
+    // Dead is the last of its threads; the first alone can be a zombie before that.
+    let gone = || {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        let threads = std::fs::read_dir(format!("/proc/{pid}/task")).map_or(0, Iterator::count);
+        threads <= 1 && !stat.contains(") S") && !stat.contains(") R")
+    };
+    while !gone() {
         tokio::task::yield_now().await;
     }
     renderer.compose(&text(GOOD), &[]).await.expect("composed");

@@ -19,6 +19,7 @@ pub mod digest;
 pub mod document;
 pub mod draft;
 pub mod drift;
+pub mod envelope;
 pub mod epoch;
 pub mod extract;
 pub mod fence;

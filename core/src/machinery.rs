@@ -8,6 +8,11 @@
 //! a run costs little beside one composition. Never in this module: a channel, a
 //! deadline, or a text of the machinery that is shown (IC §8.3 decides that).
 
+#[cfg(test)]
+pub(crate) mod toy;
+
+use std::sync::Arc;
+
 use crate::document::Stream;
 use crate::path::Format;
 use crate::refusal::Refusal;
@@ -89,6 +94,20 @@ pub struct Verdict {
     pub errors: Vec<Plaintext>,
     /// The kubelet's image, the machinery's default where none is set.
     pub kubelet_image: Plaintext,
+    /// The image's tag where it is a plain release, as `v1.36.2`.
+    pub kubernetes_version: Option<String>,
+    pub kubernetes: Window,
+    /// Whether a v1alpha1 document is there: without one no node boots.
+    pub complete: bool,
+}
+
+/// What the machinery's compatibility window says of the kubelet's image (IC §10.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Window {
+    Inside,
+    Outside,
+    /// The image names no version.
+    Unreadable,
 }
 
 /// Why an answer is none. The classes that the product tells apart.
@@ -128,7 +147,8 @@ pub struct Rejected {
 
 #[derive(Clone)]
 pub enum Answer {
-    Parsed(Stream),
+    /// Shared, since every run of a decision reads it again.
+    Parsed(Arc<Stream>),
     Text(Plaintext),
     SecretFields(Vec<SecretField>),
     Accepted,
@@ -195,7 +215,7 @@ impl<'a> Dialogue<'a> {
 }
 
 impl Answer {
-    pub fn parsed(self) -> Result<Result<Stream, Rejected>, Pause> {
+    pub fn parsed(self) -> Result<Result<Arc<Stream>, Rejected>, Pause> {
         match self {
             Answer::Parsed(stream) => Ok(Ok(stream)),
             Answer::Rejected(rejected) => Ok(Err(rejected)),

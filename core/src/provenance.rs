@@ -6,6 +6,7 @@
 //! did is only observed. Never in this module: a leaf attributed by its path.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::document::{Content, Node, Place, Stream, walk};
 use crate::path::{Format, Path};
@@ -25,7 +26,7 @@ pub struct WrittenEmbedded {
 /// embedded documents of all passes stand in the same order.
 #[derive(Clone)]
 pub struct Composition {
-    pub stream: Stream,
+    pub stream: Arc<Stream>,
     pub embedded: Vec<WrittenEmbedded>,
 }
 

@@ -115,8 +115,12 @@ pub fn resolve<R: Rules>(
                 let declaration = *declarations.references.get(&name)?;
                 Some((name, declaration))
             });
-            let Some((name, declaration)) = named else {
+            if !rules.holds(Rule::NameDeclared, named.is_some()) {
                 return Err(fail("undeclared", &path));
+            }
+            // Without the rule the tag is left for the machinery to drop.
+            let Some((name, declaration)) = named else {
+                continue;
             };
             let version = Version {
                 name,

@@ -553,7 +553,7 @@ rules! {
     /// Without it an identified document is none, and its references stay text.
     EmbeddedIsText: Decision;
     /// Without it a tag inside opaque text reaches the node and validates.
-    ReservedText: Decision;
+    ReservedText: Decision, masked by OutputReservedText;
     /// Without it a mistyped mark leaves its value in clear.
     MarkAddressed: Decision;
     /// Without it a marked value changes its type or spelling on its way back.

@@ -5,7 +5,8 @@
 //! value reaches a log or a row only by somebody calling [`Plaintext::expose`] by name
 //! (IC §2.1). Never in this module: a value's text in an error.
 //!
-//! An input cannot be shown:
+//! An input cannot be shown, copied or serialised, and neither can plaintext be shown or
+//! serialised. Each pair differs in what is done to the value and nothing else:
 //!
 //! ```compile_fail
 //! let input = bronzeward_core::secret::Unresolved::new(b"machine: {}".to_vec());
@@ -16,6 +17,48 @@
 //! let input = bronzeward_core::secret::Unresolved::new(b"machine: {}".to_vec());
 //! println!("{:?}", input.length());
 //! ```
+//!
+//! ```compile_fail
+//! let input = bronzeward_core::secret::Unresolved::new(b"machine: {}".to_vec());
+//! let text = format!("{}", input);
+//! ```
+//!
+//! ```
+//! let input = bronzeward_core::secret::Unresolved::new(b"machine: {}".to_vec());
+//! let text = format!("{}", input.length());
+//! ```
+//!
+//! ```compile_fail
+//! let input = bronzeward_core::secret::Unresolved::new(b"machine: {}".to_vec());
+//! let copy = input.clone();
+//! ```
+//!
+//! ```
+//! let input = bronzeward_core::secret::Unresolved::new(b"machine: {}".to_vec());
+//! let copy = input.length().clone();
+//! ```
+//!
+//! ```compile_fail
+//! let input = bronzeward_core::secret::Unresolved::new(b"machine: {}".to_vec());
+//! let text = serde_json::to_string(&input);
+//! ```
+//!
+//! ```
+//! let input = bronzeward_core::secret::Unresolved::new(b"machine: {}".to_vec());
+//! let text = serde_json::to_string(&input.length());
+//! ```
+//!
+//! ```compile_fail
+//! let text = bronzeward_core::secret::Plaintext::new("machine: {}".to_string());
+//! println!("{:?} {}", text, serde_json::to_string(&text).is_ok());
+//! ```
+//!
+//! ```
+//! let text = bronzeward_core::secret::Plaintext::new("machine: {}".to_string());
+//! println!("{:?} {}", text.expose().len(), serde_json::to_string(&text.expose().len()).is_ok());
+//! ```
+
+// covers: IC-ING-8 (with the examples of `sanitized`, which show what persistence takes)
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

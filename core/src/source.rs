@@ -4,6 +4,7 @@
 //! same node in both. Never in this module: a rule of authoring (see `authoring`).
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::document::anchors::{Anchors, Unfollowable};
 use crate::document::{Node, Place, Stream, lookup, walk};
@@ -212,7 +213,7 @@ pub fn read_all<R: Rules>(
         let kept = stream.documents.iter().enumerate();
         let kept = kept.filter(|(_, root)| !root.is_null());
         positions.push(kept.map(|(position, _)| position).collect::<Vec<_>>());
-        let stream = stream.without_empty();
+        let stream = stream.as_ref().clone().without_empty();
         followable(&stream.documents, *origin, None)?;
         streams.push(stream);
     }
@@ -298,10 +299,10 @@ fn holders<R: Rules>(
 fn embedded_document(
     origin: Option<Origin>,
     holder: Holder,
-    answer: Result<Stream, Rejected>,
+    answer: Result<Arc<Stream>, Rejected>,
 ) -> Result<Embedded, Pause> {
     let mut stream = match answer {
-        Ok(stream) => stream,
+        Ok(stream) => stream.as_ref().clone(),
         Err(mut rejected) => {
             // The line is the embedded document's, not the input's.
             rejected.line = 0;

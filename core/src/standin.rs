@@ -101,6 +101,12 @@ impl StandIn {
     }
 }
 
+/// The shape of a text, for tests of what quotes it.
+#[cfg(test)]
+pub(crate) fn shaped(id: usize, text: &str) -> String {
+    shape(id, text)
+}
+
 fn head(id: usize) -> String {
     format!("zq{id:03}")
 }

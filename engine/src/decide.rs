@@ -8,15 +8,15 @@
 use bronzeward_core::document::Stream;
 use bronzeward_core::machinery::{
     Answer, Class, Decision, Mode, Progress, Rejected, Request, Role, SecretField, TextFormat,
-    Verdict,
+    Verdict, Window,
 };
 use bronzeward_core::path::Format;
 use bronzeward_core::refusal::Refusal;
 use bronzeward_core::secret::Plaintext;
 
 use crate::ports::renderer::{
-    EmbeddedFormat, PlatformMode, Refused, RefusedClass, RenderError, Renderer, SourceRole, Step,
-    Unavailable, Validation,
+    EmbeddedFormat, KubernetesCheck, PlatformMode, Refused, RefusedClass, RenderError, Renderer,
+    SourceRole, Step, Unavailable, Validation,
 };
 
 /// Why a decision did not end.
@@ -62,11 +62,13 @@ where
 async fn ask<R: Renderer>(renderer: &R, request: Request) -> Result<Answer, Undecided> {
     let answer = match request {
         Request::Parse { format, text } => match embedded(format) {
-            None => renderer.parse(&text).await.map(Answer::Parsed),
+            None => renderer
+                .parse(&text)
+                .await
+                .map(|stream| Answer::Parsed(stream.into())),
             Some(format) => renderer.parse_embedded(format, &text).await.map(|root| {
-                Answer::Parsed(Stream {
-                    documents: vec![root],
-                })
+                let documents = vec![root];
+                Answer::Parsed(Stream { documents }.into())
             }),
         },
         Request::Encode { format, stream } => match (embedded(format), stream.documents.first()) {
@@ -144,6 +146,13 @@ fn verdict(validation: Validation) -> Verdict {
         warnings: validation.warnings,
         errors: validation.errors,
         kubelet_image: validation.kubelet_image,
+        kubernetes_version: validation.kubernetes_version,
+        kubernetes: match validation.kubernetes {
+            KubernetesCheck::Supported => Window::Inside,
+            KubernetesCheck::Outside => Window::Outside,
+            KubernetesCheck::Unreadable => Window::Unreadable,
+        },
+        complete: validation.complete,
     }
 }
 

@@ -17,7 +17,7 @@ use bronzeward_core::problem::{Problem, ProblemCode};
 use bronzeward_core::rules::Rule;
 use bronzeward_core::secret::Plaintext;
 
-use crate::ports::provider::IngestionSecrets;
+use crate::ports::provider::{Failure as Unanswered, IngestionSecrets};
 use crate::ports::store::{
     IdempotencyRecord, LockMode, RequestReads, RequestWrites, Snapshot, Store,
 };
@@ -336,7 +336,15 @@ impl<W: World> Requests<'_, W> {
         record: IdempotencyRecord,
         read: EpochRead,
     ) -> Result<Answer, Refused> {
-        let same_request = self.same_request(admitted, &record).await;
+        let same_request = match self.same_request(admitted, &record).await {
+            Ok(same) => same,
+            Err(problem) => {
+                return Err(Refused {
+                    problem,
+                    read: Some(read),
+                });
+            }
+        };
         let found = Found {
             same_request,
             epoch: record.epoch,
@@ -376,18 +384,33 @@ impl<W: World> Requests<'_, W> {
         })
     }
 
-    /// Whether a record is of this request; none where the provider cannot say any more.
-    async fn same_request(&self, admitted: &Admitted, record: &IdempotencyRecord) -> Option<bool> {
+    /// Whether a record is of this request; none where the provider can no longer compute
+    /// under the record's key version, which is answered as another request (PA §7.1). A
+    /// provider that only does not answer now leaves it open: 503, and the retry may replay.
+    async fn same_request(
+        &self,
+        admitted: &Admitted,
+        record: &IdempotencyRecord,
+    ) -> Result<Option<bool>, Problem> {
         if admitted.method != record.method || admitted.route != record.route {
-            return Some(false);
+            return Ok(Some(false));
         }
         if admitted.fingerprint.key == record.fingerprint.key {
-            return Some(admitted.fingerprint.digest == record.fingerprint.digest);
+            return Ok(Some(
+                admitted.fingerprint.digest == record.fingerprint.digest,
+            ));
         }
-        let input = admitted.keyed_input.as_ref()?;
-        let key = record.fingerprint.key.as_ref()?;
-        let recomputed = self.digests?.recompute_digest(key, &input.0).await.ok()?;
-        Some(recomputed.mac == record.fingerprint.digest)
+        let (Some(input), Some(key)) = (&admitted.keyed_input, &record.fingerprint.key) else {
+            return Ok(None);
+        };
+        let Some(digests) = self.digests else {
+            return Err(provider_unavailable());
+        };
+        match digests.recompute_digest(key, &input.0).await {
+            Ok(recomputed) => Ok(Some(recomputed.mac == record.fingerprint.digest)),
+            Err(Unanswered::Refused) => Ok(None),
+            Err(_) => Err(provider_unavailable()),
+        }
     }
 
     /// A lost COMMIT answer: the key's lock waits for the lost transaction to end, and the
@@ -409,6 +432,10 @@ impl<W: World> Requests<'_, W> {
             .into()),
         }
     }
+}
+
+fn provider_unavailable() -> Problem {
+    Problem::dependency_unavailable("The provider is not available.")
 }
 
 fn unreadable() -> Refused {

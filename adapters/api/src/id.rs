@@ -25,16 +25,9 @@ pub struct Id<K> {
 }
 
 impl<K: Kind> Id<K> {
-    /// The canonical text or nothing; the two spare bits of the last of the 26
-    /// characters are zero.
+    /// The canonical text or nothing.
     pub fn parse(text: &str) -> Option<Self> {
-        let (prefix, symbols) = text.split_once('_')?;
-        let spelled = symbols
-            .bytes()
-            .all(|byte| matches!(byte, b'a'..=b'z' | b'2'..=b'7'));
-        let last = symbols.bytes().last()?;
-        let canonical = symbols.len() == 26 && b"aeimquy4".contains(&last);
-        (K::PREFIXES.contains(&prefix) && spelled && canonical).then(|| Self {
+        is_identifier(text, K::PREFIXES).then(|| Self {
             text: text.to_owned(),
             kind: PhantomData,
         })
@@ -109,6 +102,20 @@ impl<K: Kind> JsonSchema for Id<K> {
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({ "type": "string", "pattern": pattern(K::PREFIXES) })
     }
+}
+
+/// Whether a text is an identifier with one of these prefixes, in its one spelling:
+/// the two spare bits of the last of the 26 characters are zero.
+pub fn is_identifier(text: &str, prefixes: &[&str]) -> bool {
+    let Some((prefix, symbols)) = text.split_once('_') else {
+        return false;
+    };
+    let spelled = symbols
+        .bytes()
+        .all(|byte| matches!(byte, b'a'..=b'z' | b'2'..=b'7'));
+    let last = symbols.bytes().last();
+    let canonical = last.is_some_and(|last| b"aeimquy4".contains(&last));
+    prefixes.contains(&prefix) && spelled && symbols.len() == 26 && canonical
 }
 
 /// The grammar of an identifier with one of these prefixes, for schemas.

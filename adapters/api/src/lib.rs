@@ -16,7 +16,7 @@ mod tree;
 mod value;
 mod yaml;
 
-pub use json::{BodyError, Json, MAX_BODY_BYTES, parse_body};
+pub use json::{BodyError, Checked, Json, MAX_BODY_BYTES, parse_body};
 pub use value::{InputText, Text, TextForm, Timestamp, Whole, form};
 
 /// The API revision this table and these bodies describe (PA §9.1's table).

@@ -47,7 +47,12 @@ impl MachineryRenderer {
 
     /// Bytes the workers printed. Their content was dropped.
     pub fn stderr_bytes(&self) -> u64 {
-        self.pool.stderr_bytes()
+        self.pool.printed().bytes()
+    }
+
+    #[cfg(test)]
+    pub(crate) fn printed(&self) -> Vec<u8> {
+        self.pool.printed().kept()
     }
 
     /// The process numbers of the workers that answer nothing at the moment.

@@ -16,7 +16,7 @@ use tokio::time::timeout;
 use zeroize::Zeroizing;
 
 use crate::confine::{Cage, Confined};
-use crate::process::{Worker, resident};
+use crate::process::{Printed, Worker, resident};
 use crate::settings::Settings;
 use crate::wire;
 use crate::{PROTOCOL, StartError};
@@ -34,7 +34,7 @@ struct Inner {
     /// One permit per worker that could be asked now.
     free: Arc<Semaphore>,
     idle: Mutex<Vec<Worker>>,
-    stderr_bytes: Arc<AtomicU64>,
+    printed: Arc<Printed>,
     ended: AtomicU64,
 }
 
@@ -52,7 +52,7 @@ impl Pool {
             cage,
             free: Arc::new(Semaphore::new(count)),
             idle: Mutex::new(Vec::new()),
-            stderr_bytes: Arc::new(AtomicU64::new(0)),
+            printed: Arc::new(Printed::default()),
             ended: AtomicU64::new(0),
         });
         let mut description = None;
@@ -89,9 +89,9 @@ impl Pool {
         self.inner.cage.confined()
     }
 
-    /// Bytes that workers printed, all of them dropped.
-    pub(crate) fn stderr_bytes(&self) -> u64 {
-        self.inner.stderr_bytes.load(Ordering::Relaxed)
+    /// What workers printed: its length.
+    pub(crate) fn printed(&self) -> &Printed {
+        &self.inner.printed
     }
 
     /// Workers that were ended and replaced since the start.
@@ -180,7 +180,7 @@ impl Inner {
 
     /// Starts a worker and has it say who it is.
     async fn introduced(&self) -> Result<(Worker, wire::Description), StartError> {
-        let mut worker = Worker::start(&self.settings, &self.cage, &self.stderr_bytes)
+        let mut worker = Worker::start(&self.settings, &self.cage, &self.printed)
             .map_err(|error| StartError::Spawn(error.kind()))?;
         let request = wire::Request {
             deadline_ms: millis(self.settings.deadline),

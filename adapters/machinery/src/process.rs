@@ -12,6 +12,8 @@ use std::os::unix::process::CommandExt;
 use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+#[cfg(test)]
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use bronzeward_engine::ports::renderer::Unavailable;
@@ -47,7 +49,7 @@ impl Worker {
     pub(crate) fn start(
         settings: &Settings,
         cage: &Arc<Cage>,
-        stderr_bytes: &Arc<AtomicU64>,
+        printed: &Arc<Printed>,
     ) -> io::Result<Worker> {
         let (ours, theirs) = StdUnixStream::pair()?;
         ours.set_nonblocking(true)?;
@@ -56,13 +58,13 @@ impl Worker {
             .id()
             .ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
         let stderr = child.stderr.take();
-        let counted = Arc::clone(stderr_bytes);
+        let printed = Arc::clone(printed);
         Ok(Worker {
             child,
             socket: UnixStream::from_std(ours)?,
             stderr: tokio::spawn(async move {
                 if let Some(stderr) = stderr {
-                    count(stderr, &counted).await;
+                    printed.drain(stderr).await;
                 }
             }),
             pid,
@@ -204,12 +206,37 @@ async fn converse(
     Ok(answer)
 }
 
-/// Reads a worker's standard error away. What a dying Go program prints can quote
-/// anything, so not one byte of it is kept.
-async fn count(mut stderr: ChildStderr, counted: &AtomicU64) {
-    let mut buffer = Zeroizing::new([0; 4096]);
-    while let Ok(read @ 1..) = stderr.read(&mut *buffer).await {
-        counted.fetch_add(read as u64, Ordering::Relaxed);
+/// What workers print on standard error. A dying Go program can quote anything, so not
+/// one byte of it is kept.
+#[derive(Default)]
+pub(crate) struct Printed {
+    bytes: AtomicU64,
+    /// Tests look for values in it.
+    #[cfg(test)]
+    kept: Mutex<Vec<u8>>,
+}
+
+impl Printed {
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn kept(&self) -> Vec<u8> {
+        let kept = self.kept.lock();
+        kept.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    async fn drain(&self, mut stderr: ChildStderr) {
+        let mut buffer = Zeroizing::new([0; 4096]);
+        while let Ok(read @ 1..) = stderr.read(&mut *buffer).await {
+            self.bytes.fetch_add(read as u64, Ordering::Relaxed);
+            #[cfg(test)]
+            self.kept
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .extend_from_slice(&buffer[..read]);
+        }
     }
 }
 

@@ -122,6 +122,17 @@ impl Transport {
                 let (identity, failure) = (self.identity, failure.code());
                 tracing::warn!(identity, call, failure, "no answer of the provider");
             }
+            Ok(reply) if reply.status == 403 => {
+                // Told apart for whoever reads the log: a dead token needs a new one, a
+                // refused one another policy. Nothing is decided by it.
+                let token = match self.probe_token().await {
+                    TokenState::Valid => "valid",
+                    TokenState::Dead => "dead",
+                    TokenState::Undecided(_) => "unknown",
+                };
+                let identity = self.identity;
+                tracing::warn!(identity, call, token, "the provider denied this");
+            }
             Ok(reply) if reply.status != 200 && reply.status != 404 => {
                 let (identity, status) = (self.identity, reply.status);
                 let failure = answer::failure(reply).code();

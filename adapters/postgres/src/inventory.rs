@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use bronzeward_core::id::{ClusterId, MachineId};
 use bronzeward_core::inventory::{IdentityKey, TalosClusterId};
+use bronzeward_core::scope::ScopeState;
 use bronzeward_core::time::DbTime;
 use bronzeward_engine::ports::store::{
     ClusterRow, EndpointChange, InventoryReads, InventoryWrites, NewCluster, NewMachine, Page,
@@ -169,6 +170,20 @@ impl<M: Access> InventoryReads for PgRows<M> {
             .await?;
         let rows = self.with_states(rows).await?;
         Ok(Paged::from_overfetched(rows, page.limit))
+    }
+
+    async fn scopes(&mut self) -> Out<Vec<(MachineId, ScopeState)>> {
+        let query = machine::table
+            .select((machine::id, machine::scope_state, machine::scope_epoch))
+            .order(machine::id);
+        let rows: Vec<(String, String, Option<String>)> = self.load(query).await?;
+        rows.into_iter()
+            .map(|(machine, state, epoch)| {
+                let epoch = opt_id(epoch.as_deref())?;
+                let state = ScopeState::from_row(&state, epoch).ok_or_else(fault)?;
+                Ok((id(&machine)?, state))
+            })
+            .collect()
     }
 }
 

@@ -8,8 +8,10 @@
 
 mod passes;
 pub mod records;
+mod report;
 mod review;
 mod trace;
+mod verdicts;
 
 use crate::authoring;
 use crate::canonical::Digest;
@@ -17,13 +19,13 @@ use crate::digest::ConfigDigest;
 use crate::forms::Forms;
 use crate::id::ClusterId;
 use crate::machinery::{
-    Answer, Decision, Dialogue, Mode, Pause, Progress, Rejected, Request, Role, SecretField,
-    Transcript, Verdict,
+    Answer, Decision, Dialogue, Mode, Pause, Progress, Request, Role, SecretField, Transcript,
+    Verdict,
 };
 use crate::output_check;
 use crate::path::{Path, ShownPath};
 use crate::provenance::{Attribution, Composition, Infidelity, Pair};
-use crate::redact::message::{self, View};
+use crate::redact::message::View;
 use crate::redact::paths;
 use crate::reference::Declarations;
 use crate::refusal::{Origin, Refusal, Site, Stage};
@@ -57,9 +59,22 @@ pub struct Input {
 pub struct Compiled {
     pub configuration: Plaintext,
     pub digest: ConfigDigest,
-    /// The kubelet's image, whose tag is the release's Kubernetes version (choice §16.32);
-    /// `None` when a reference placed it or a value stands in it, so that it is no record.
-    pub kubelet_image: Option<String>,
+    pub kubernetes: Kubernetes,
+    /// Whether a v1alpha1 document is there: without one no node boots.
+    pub complete: bool,
+}
+
+/// The Kubernetes version of a configuration: its kubelet image's tag (choice §16.32).
+/// A release covers machines of one supported version and no other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Kubernetes {
+    Supported(String),
+    /// Read, and outside the machinery's window.
+    Outside,
+    /// The tag is no plain release.
+    Unreadable,
+    /// A reference placed the image or a value stands in it: it cannot be recorded.
+    Hidden,
 }
 
 /// The end of a compilation.
@@ -148,7 +163,8 @@ fn run<R: Rules>(
     Ok(Compiled {
         configuration: configuration.clone(),
         digest: ConfigDigest::of(configuration.expose().as_bytes()),
-        kubelet_image: known.kubelet_image(&judged.real, &pairs, &attribution),
+        kubernetes: known.kubernetes(&judged.real, &pairs, &attribution),
+        complete: judged.real.complete,
     })
 }
 
@@ -325,67 +341,6 @@ impl<R: Rules> Known<'_, R> {
         wanted
     }
 
-    /// A rejection is the machinery's right answer when every pass gives it.
-    fn compare_verdicts(
-        &self,
-        composed: &Composed,
-        passes: &Passes,
-        report: &mut Report,
-    ) -> Result<(), Refusal> {
-        let full = self.input.fragments.len();
-        let Some(real) = composed.get(&(Pass::Real, full)) else {
-            return Ok(());
-        };
-        let trace = composed.get(&(Pass::Trace, full)).unwrap_or(real);
-        let agree = |other: &Result<_, Rejected>| match (real, other) {
-            (Ok(_), Ok(_)) => true,
-            (Err(real), Err(other)) => real.fragment == other.fragment && real.class == other.class,
-            _ => false,
-        };
-        let flips = passes.flips();
-        let flips_agree = flips
-            .filter_map(|item| composed.get(&(Pass::Flip(item), full)))
-            .all(agree);
-        if !self
-            .rules
-            .holds(Rule::PassesAgree, agree(trace) && flips_agree)
-        {
-            report.compose = View::Withheld;
-            return Err(Refusal::new(Stage::Compose, "passes-disagree", Vec::new()));
-        }
-        let Err(rejected) = real else {
-            return Ok(());
-        };
-        let traced = trace.as_ref().err().unwrap_or(rejected);
-        // The step read the base and the fragments up to the one it refused.
-        let read = rejected.fragment.map_or(full, |fragment| fragment + 1) + 1;
-        // A panic has no message of its own to show.
-        let silent = rejected.message.expose().is_empty();
-        report.compose = message::view(
-            self.rules,
-            rejected.message.expose(),
-            traced.message.expose(),
-            &self.resolution,
-            read,
-            &self.forms,
-        );
-        if silent {
-            report.compose = View::Withheld;
-        }
-        let site = rejected
-            .fragment
-            .map(|fragment| Site::origin(Origin::Fragment(fragment)));
-        let rule = match rejected.fragment {
-            Some(_) => "fragment",
-            None => "composition",
-        };
-        Err(Refusal::new(
-            Stage::Compose,
-            rule,
-            site.into_iter().collect(),
-        ))
-    }
-
     fn attributed(
         &self,
         composed: &Composed,
@@ -457,119 +412,7 @@ impl<R: Rules> Known<'_, R> {
         sites.dedup();
         Err(Refusal::new(Stage::Output, "base-override", sites))
     }
-
-    fn validated(&self, judged: &Judged, report: &mut Report) -> Result<(), Refusal> {
-        let (real, trace) = (&judged.real, &judged.trace);
-        let agree = real.errors.is_empty() == trace.errors.is_empty();
-        if !self.rules.holds(Rule::PassesAgree, agree) {
-            report.validate = View::Withheld;
-            return Err(Refusal::new(Stage::Validate, "passes-disagree", Vec::new()));
-        }
-        let said = |texts: &[Plaintext]| {
-            let texts: Vec<&str> = texts.iter().map(Plaintext::expose).collect();
-            zeroize::Zeroizing::new(texts.join("\n"))
-        };
-        let (real_text, trace_text) = match real.errors.is_empty() {
-            true => (said(&real.warnings), said(&trace.warnings)),
-            false => (said(&real.errors), said(&trace.errors)),
-        };
-        report.validate = match real_text.is_empty() && trace_text.is_empty() {
-            true => View::None,
-            false => message::view(
-                self.rules,
-                &real_text,
-                &trace_text,
-                &self.resolution,
-                self.input.fragments.len() + 1,
-                &self.forms,
-            ),
-        };
-        match real.errors.is_empty() {
-            true => Ok(()),
-            false => Err(Refusal::new(Stage::Validate, "invalid", Vec::new())),
-        }
-    }
-
-    fn kubelet_image(
-        &self,
-        verdict: &Verdict,
-        pairs: &[Pair],
-        attribution: &Attribution,
-    ) -> Option<String> {
-        let image = verdict.kubelet_image.expose();
-        let placed = attribution.items.keys().any(|leaf| {
-            let tokens = pairs[*leaf].path.tokens.iter().map(String::as_str);
-            tokens.eq(["machine", "kubelet", "image"])
-        });
-        let open = !placed && !self.forms.equals(image) && !self.forms.any_in(image);
-        open.then(|| image.to_string())
-    }
-
-    /// Until something is composed, no reference has an outcome.
-    fn report_sources(&self, report: &mut Report) {
-        report.provenance = self.records(&|_| Fate::NotComposed);
-        for occurrence in &self.resolution.occurrences {
-            let origin = origin(occurrence.source);
-            report.reproduction.push(Reproduction {
-                version: occurrence.version.clone(),
-                origin,
-                source_digest: self.digest(origin),
-                path: self.shown(&occurrence.path),
-                position: occurrence.position,
-            });
-        }
-    }
-
-    fn report_outcomes(
-        &self,
-        report: &mut Report,
-        pairs: &[Pair],
-        attribution: &Attribution,
-        overrides: &trace::Overrides,
-    ) {
-        report.provenance = self.records(&|item| {
-            let leaves = attribution.leaves.get(&item);
-            match (leaves, overrides.get(&item)) {
-                (Some(leaves), _) => {
-                    let paths = leaves.iter().map(|leaf| self.shown(&pairs[*leaf].path));
-                    Fate::Effective(paths.collect())
-                }
-                (None, Some(fragment)) => Fate::Overridden(*fragment),
-                (None, None) => Fate::NotComposed,
-            }
-        });
-        report.effective = attribution
-            .leaves
-            .keys()
-            .map(|item| {
-                let occurrence = self.resolution.items[*item].occurrence;
-                self.resolution.occurrences[occurrence].version.clone()
-            })
-            .collect();
-    }
-
-    fn records(&self, fate: &dyn Fn(usize) -> Fate) -> Vec<Record> {
-        let record = |(index, item): (usize, &resolve::Item)| {
-            let occurrence = &self.resolution.occurrences[item.occurrence];
-            let origin = origin(occurrence.source);
-            Record {
-                version: occurrence.version.clone(),
-                encoding: occurrence.encoding,
-                member: item.member.as_ref().map(|(position, _)| *position),
-                origin,
-                source_digest: self.digest(origin),
-                path: self.shown(&occurrence.path),
-                position: occurrence.position,
-                fate: fate(index),
-                kind: occurrence.kind,
-                members: occurrence.value.keys().len(),
-            }
-        };
-        self.resolution
-            .items
-            .iter()
-            .enumerate()
-            .map(record)
-            .collect()
-    }
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,6 +6,7 @@
 //! what was composed.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use crate::document::{Node, Stream};
 use crate::machinery::{Dialogue, Pause, Rejected, Request, TextFormat};
@@ -199,6 +200,15 @@ fn unwritable(source: usize, _rejected: &Rejected) -> Pause {
     Refusal::new(Stage::Resolution, "unwritable", vec![site]).into()
 }
 
+/// The output as paths count it. The machinery writes no empty document, so the tree is
+/// nearly always the parsed one itself.
+fn present(stream: Arc<Stream>) -> Arc<Stream> {
+    match stream.documents.iter().any(Node::is_null) {
+        true => Arc::new(stream.as_ref().clone().without_empty()),
+        false => stream,
+    }
+}
+
 /// What the machinery made of each wanted composition.
 pub type Composed = BTreeMap<Wanted, Result<(Plaintext, Composition), Rejected>>;
 
@@ -232,7 +242,7 @@ pub fn compose(
                 let answer = answers.next().ok_or(Pause::Misanswered)?;
                 answer.parsed()?.map(|stream| {
                     let composition = Composition {
-                        stream: stream.without_empty(),
+                        stream: present(stream),
                         embedded: passes.embedded(one.0),
                     };
                     (text, composition)

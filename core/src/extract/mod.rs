@@ -367,3 +367,6 @@ fn guarded<R: Rules>(
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

@@ -114,7 +114,8 @@ fn parse(
     let text = text.clone();
     let mut answers = dialogue.ask(vec![Request::Parse { format, text }])?;
     let answer = answers.pop().ok_or(Pause::Misanswered)?;
-    answer.parsed()?.map_err(refused)
+    let parsed = answer.parsed()?.map_err(refused)?;
+    Ok(parsed.as_ref().clone())
 }
 
 fn refused(rejected: Rejected) -> Pause {

@@ -43,7 +43,7 @@ pub fn redacted<R: Rules>(
     forms: &Forms,
 ) -> Trees {
     let mut trees = Trees {
-        stream: real.stream.clone(),
+        stream: real.stream.as_ref().clone(),
         embedded: opened(real, pairs),
     };
     let mut tokens = by_path(rules, resolution, pairs, attribution);

@@ -73,7 +73,7 @@ impl<W: World> Requests<'_, W> {
         &self,
         admitted: &Admitted,
         draft: DraftId,
-        if_match: Etag,
+        if_match: Option<Etag>,
         render: impl Fn(&DraftRow, &[EntryOfDraft]) -> Rendered + Clone + Send + Sync,
     ) -> Result<Answer, Refused> {
         let act = self.db.mint();
@@ -88,7 +88,7 @@ impl<W: World> Requests<'_, W> {
                     return tx.refuse(Problem::not_found("No such draft.")).await;
                 };
                 let active = tx.peek().active_publication(draft).await?;
-                if let Err(problem) = editable(&rules, &row, active, &if_match) {
+                if let Err(problem) = editable(&rules, &row, active, if_match.as_ref()) {
                     return tx.refuse(problem).await;
                 }
                 let mut open = tx.open();
@@ -119,7 +119,7 @@ pub(crate) fn editable<R: Rules>(
     rules: &R,
     draft: &DraftRow,
     active: Option<OperationId>,
-    if_match: &Etag,
+    if_match: Option<&Etag>,
 ) -> Result<(), Problem> {
     let open = match draft.state {
         DraftStateRow::Open => true,
@@ -139,7 +139,8 @@ pub(crate) fn editable<R: Rules>(
             None => problem,
         });
     }
-    if rules.holds(Rule::SecondIfMatch, draft.etag.matches(rules, if_match)) {
+    let matches = if_match.is_some_and(|presented| draft.etag.matches(rules, presented));
+    if rules.holds(Rule::SecondIfMatch, matches) {
         Ok(())
     } else {
         Err(moved())

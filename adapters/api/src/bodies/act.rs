@@ -12,7 +12,8 @@ pub struct Act {
     pub id: ActId,
     pub at: Timestamp,
     pub principal: PrincipalId,
-    pub role: Role,
+    /// Null for an act of the operator's own tool.
+    pub role: Option<Role>,
     pub action: String,
     pub subjects: Vec<String>,
     pub epoch: EpochId,

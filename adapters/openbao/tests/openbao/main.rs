@@ -5,6 +5,7 @@
 
 mod common;
 mod creation;
+mod logs;
 mod metadata;
 mod reading;
 mod responder;

@@ -27,7 +27,7 @@ pub struct Sample {
 }
 
 impl Sample {
-    async fn on(bao: &OpenBao) -> Sample {
+    pub async fn on(bao: &OpenBao) -> Sample {
         let clients = Clients::of(bao);
         let (path, _) = created(&clients.ingestion, &string("v")).await;
         bao.root()

@@ -96,6 +96,11 @@ pub trait InventoryReads {
         cluster: Option<ClusterId>,
         page: &Page<MachineId>,
     ) -> impl Future<Output = Result<Paged<MachineRow>, StoreError>> + Send;
+
+    /// Every machine's recovery scope state, by identifier.
+    fn scopes(
+        &mut self,
+    ) -> impl Future<Output = Result<Vec<(MachineId, ScopeState)>, StoreError>> + Send;
 }
 
 pub trait InventoryWrites {

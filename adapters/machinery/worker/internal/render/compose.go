@@ -24,7 +24,7 @@ func Compose(base string, patches []string) (string, error) {
 		return "", err
 	}
 
-	s, err := resolved(base)
+	s, err := complete(base)
 	if err != nil {
 		return "", err
 	}

@@ -41,6 +41,16 @@ func resolved(text string) (*source, error) {
 	return &source{text: text, documents: documents}, nil
 }
 
+// complete reads a configuration that is loaded as a base: like resolved, without the
+// tree where the text alone shows that no limit can be met.
+func complete(text string) (*source, error) {
+	if tree.Within(text) {
+		return &source{text: text}, nil
+	}
+
+	return resolved(text)
+}
+
 // unresolved reads a text whose references stand as nulls for the machinery
 // (IC 2.3 step 4).
 func unresolved(text string) (*source, error) {

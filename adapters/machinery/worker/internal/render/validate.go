@@ -40,7 +40,7 @@ func Validate(config string, in wire.Mode) (*wire.Verdict, error) {
 		return nil, refusal.New(wire.Class_CLASS_REQUEST)
 	}
 
-	s, err := resolved(config)
+	s, err := complete(config)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,57 @@
+//! One handler per route: parse, engine, answer. A handler holds no rule.
+//!
+//! Conversions between wire bodies and core types stand beside the handlers of their
+//! resource; `wire` has those that several share.
+
+mod clusters;
+mod drafts;
+mod machines;
+mod system;
+pub(crate) mod wire;
+
+use axum::response::Response;
+use bronzeward_api::routes::RouteId;
+use bronzeward_core::problem::{Problem, ProblemCode};
+use bronzeward_engine::request::Refused;
+use bronzeward_engine::request::Rendered;
+use bronzeward_engine::world::World;
+use http::StatusCode;
+
+use crate::call::Call;
+
+/// The handler of a call's route.
+pub async fn dispatch<W: World>(call: Call<'_, W>) -> Result<Response, Refused> {
+    match call.route.id {
+        RouteId::ListClusters => clusters::list(call).await,
+        RouteId::ReadCluster => clusters::read(call).await,
+        RouteId::CreateCluster => clusters::create(call).await,
+        RouteId::ListMachines => machines::list(call).await,
+        RouteId::ReadMachine => machines::read(call).await,
+        RouteId::CreateMachine => machines::create(call).await,
+        RouteId::ReplaceTalosEndpoint => machines::replace_endpoint(call).await,
+        RouteId::ReadTimeline => machines::timeline(call).await,
+        RouteId::ListDrafts => drafts::list(call).await,
+        RouteId::ReadDraft => drafts::read(call).await,
+        RouteId::CreateDraft => drafts::create(call).await,
+        RouteId::DiscardDraft => drafts::discard(call).await,
+        RouteId::ListActs => system::acts(call).await,
+        RouteId::ReadIdentity => system::identity(call).await,
+        RouteId::ReadServer => system::server(call).await,
+        RouteId::ReadRecovery => system::recovery(call).await,
+        RouteId::ReadOpenApi => system::open_api(),
+        // Routes of the table whose handler has not landed (PA §9.4).
+        _ => Err(Problem::new(ProblemCode::NotImplemented).into()),
+    }
+}
+
+/// What a write answers from its body. A row that has no wire form is the server's fault
+/// and is answered as such; it cannot be refused any more.
+fn render<T>(body: Result<T, Refused>, answer: impl FnOnce(&T) -> Rendered) -> Rendered {
+    match body {
+        Ok(body) => answer(&body),
+        Err(refused) => {
+            let document = crate::problem::document(&refused.problem, String::new());
+            crate::call::rendered(StatusCode::INTERNAL_SERVER_ERROR, &document)
+        }
+    }
+}

@@ -30,11 +30,20 @@ pub struct Baseline {
     pub configuration_digest: ConfigDigest,
 }
 
+/// Where a declared name's value is kept, and its keyed digest (IC §4.1), which a taker
+/// could not compute again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kept {
+    pub generation: GenerationPath,
+    pub keyed_digest: [u8; 32],
+    pub digest_key: DigestKey,
+}
+
 /// What is staged.
 pub struct Envelope {
     pub sanitized: Sanitized,
-    /// Where each declared name's value is kept.
-    pub generations: BTreeMap<Name, GenerationPath>,
+    /// Every declared name's value.
+    pub generations: BTreeMap<Name, Kept>,
     pub baseline: Option<Baseline>,
 }
 
@@ -59,8 +68,12 @@ impl Envelope {
             if let Some(encoding) = declared.encoding {
                 row.insert("encoding".into(), encoding.name().into());
             }
-            if let Some(path) = self.generations.get(name) {
-                row.insert("generation".into(), path.to_string().into());
+            if let Some(kept) = self.generations.get(name) {
+                row.insert("generation".into(), kept.generation.to_string().into());
+                let digest = Digest(kept.keyed_digest).hex();
+                row.insert("keyedDigest".into(), digest.into());
+                row.insert("digestKey".into(), kept.digest_key.name.clone().into());
+                row.insert("digestKeyVersion".into(), kept.digest_key.version.into());
             }
             (name.as_str().to_string(), Json::Object(row))
         });
@@ -112,9 +125,13 @@ fn read(json: &Json) -> Option<Envelope> {
             version: row.get("version")?.as_u64()?,
             encoding,
         };
-        let path = GenerationPath::parse(row.get("generation")?.as_str()?)?;
+        let kept = Kept {
+            generation: GenerationPath::parse(row.get("generation")?.as_str()?)?,
+            keyed_digest: Digest::from_hex(row.get("keyedDigest")?.as_str()?)?.0,
+            digest_key: read_digest_key(row)?,
+        };
         declarations.references.insert(name.clone(), declaration);
-        generations.insert(name, path);
+        generations.insert(name, kept);
     }
     for one in json.get("embedded")?.as_array()? {
         let path = Path::parse(one.get("path")?.as_str()?).ok()?;
@@ -133,15 +150,19 @@ fn read(json: &Json) -> Option<Envelope> {
     })
 }
 
+fn read_digest_key(json: &Json) -> Option<DigestKey> {
+    Some(DigestKey {
+        name: json.get("digestKey")?.as_str()?.to_string(),
+        version: json.get("digestKeyVersion")?.as_i64()?,
+    })
+}
+
 fn read_baseline(json: &Json) -> Option<Baseline> {
     let digest = |name: &str| Digest::from_hex(json.get(name)?.as_str()?);
     Some(Baseline {
         ciphertext: json.get("ciphertext")?.as_str()?.to_string(),
         keyed_digest: digest("keyedDigest")?.0,
-        digest_key: DigestKey {
-            name: json.get("digestKey")?.as_str()?.to_string(),
-            version: json.get("digestKeyVersion")?.as_i64()?,
-        },
+        digest_key: read_digest_key(json)?,
         configuration_digest: ConfigDigest::from_bytes(digest("configurationDigest")?.0),
     })
 }
@@ -169,7 +190,17 @@ mod tests {
         };
         Envelope {
             sanitized: Sanitized::new("machine: {}\n".into(), declarations),
-            generations: BTreeMap::from([(name, generation)]),
+            generations: BTreeMap::from([(
+                name,
+                Kept {
+                    generation,
+                    keyed_digest: [9; 32],
+                    digest_key: DigestKey {
+                        name: "bw-digest".into(),
+                        version: 2,
+                    },
+                },
+            )]),
             baseline: Some(Baseline {
                 ciphertext: "vault:v1:abc".into(),
                 keyed_digest: [7; 32],

@@ -13,6 +13,7 @@ use crate::path::{Format, Path};
 use crate::resolve::Resolution;
 use crate::rules::{Rule, Rules};
 use crate::secret::{Plaintext, Scalar};
+use crate::standin;
 
 /// An identified embedded document as one pass wrote it.
 #[derive(Clone)]
@@ -268,9 +269,11 @@ pub fn attribute<R: Rules>(
 }
 
 fn carried(resolution: &Resolution, text: &str) -> Vec<usize> {
+    let decoded = standin::decoded(text);
+    let decoded = decoded.as_ref().map(|text| text.as_str());
     let items = resolution.items.iter().enumerate();
     items
-        .filter(|(_, item)| item.standin.stands_in(text))
+        .filter(|(_, item)| item.standin.stands_in_read(text, decoded))
         .map(|(index, _)| index)
         .collect()
 }

@@ -243,12 +243,16 @@ pub fn decode_base64(text: &str) -> Option<Zeroizing<Vec<u8>>> {
         &alphabet::STANDARD,
         GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true),
     );
-    let joined: Zeroizing<String> = Zeroizing::new(
-        text.chars()
-            .filter(|letter| *letter != '\n' && *letter != '\r')
+    let inside = |byte: u8| byte.is_ascii_alphanumeric() || b"+/=\r\n".contains(&byte);
+    if !text.bytes().all(inside) {
+        return None;
+    }
+    let joined: Zeroizing<Vec<u8>> = Zeroizing::new(
+        text.bytes()
+            .filter(|byte| *byte != b'\n' && *byte != b'\r')
             .collect(),
     );
-    LENIENT.decode(joined.as_bytes()).ok().map(Zeroizing::new)
+    LENIENT.decode(joined.as_slice()).ok().map(Zeroizing::new)
 }
 
 #[cfg(test)]

@@ -25,6 +25,8 @@ pub enum StandIn {
         stored: Zeroizing<String>,
         /// What is placed: the same, or its encoding.
         placed: Zeroizing<String>,
+        /// What a byte field writes for the placed text, where it writes another.
+        canonical: Option<String>,
         /// `zqNNN`, when some line was long enough for it.
         head: Option<String>,
     },
@@ -45,6 +47,7 @@ impl StandIn {
                 let head = head(id);
                 let head = stored.contains(&head).then_some(head);
                 StandIn::Text {
+                    canonical: canonical_base64(&placed).filter(|form| form != placed.as_str()),
                     stored,
                     placed,
                     head,
@@ -59,33 +62,35 @@ impl StandIn {
     /// only where the leaf, or what its base64 decodes to, is the stand-in itself: every
     /// longer one of its shape would hold it.
     pub fn stands_in(&self, leaf: &str) -> bool {
+        self.stands_in_read(leaf, decoded(leaf).as_ref().map(|text| text.as_str()))
+    }
+
+    /// The same for a leaf whose base64 was decoded already: a composition asks for every
+    /// stand-in at every leaf.
+    pub fn stands_in_read(&self, leaf: &str, decoded: Option<&str>) -> bool {
         match self {
             StandIn::Boolean => false,
             StandIn::Integer(number) => integer(leaf) == Some(*number),
             StandIn::Text {
                 stored,
                 placed,
+                canonical,
                 head,
-            } => {
-                let decoded = decode_base64(leaf);
-                let decoded = decoded
-                    .as_ref()
-                    .and_then(|bytes| std::str::from_utf8(bytes).ok());
-                match head {
-                    Some(head) => {
-                        leaf.contains(head.as_str())
-                            || leaf.contains(placed.as_str())
-                            || canonical_base64(placed).is_some_and(|form| leaf.contains(&form))
-                            || decoded.is_some_and(|text| text.contains(head.as_str()))
-                    }
-                    None if placed.is_empty() => false,
-                    None => {
-                        leaf == placed.as_str()
-                            || canonical_base64(placed).as_deref() == Some(leaf)
-                            || decoded == Some(stored.as_str())
-                    }
+            } => match head {
+                Some(head) => {
+                    let holds = |form: &str| leaf.contains(form);
+                    holds(head)
+                        || holds(placed)
+                        || canonical.as_deref().is_some_and(holds)
+                        || decoded.is_some_and(|text| text.contains(head.as_str()))
                 }
-            }
+                None => {
+                    !placed.is_empty()
+                        && (leaf == placed.as_str()
+                            || canonical.as_deref() == Some(leaf)
+                            || decoded == Some(stored.as_str()))
+                }
+            },
         }
     }
 
@@ -99,6 +104,14 @@ impl StandIn {
         texts(other).iter().any(|text| self.stands_in(text))
             || texts(self).iter().any(|text| other.stands_in(text))
     }
+}
+
+/// What a leaf's base64 decodes to, where it is base64 of text.
+pub fn decoded(leaf: &str) -> Option<Zeroizing<String>> {
+    let bytes = decode_base64(leaf)?;
+    std::str::from_utf8(&bytes)
+        .ok()
+        .map(|text| Zeroizing::new(text.to_string()))
 }
 
 /// The shape of a text, for tests of what quotes it.

@@ -16,6 +16,7 @@ use bronzeward_api::routes::{self, RouteId, Verb};
 use bronzeward_core::installation::StartMode;
 use bronzeward_core::problem::{Problem, ProblemCode};
 use bronzeward_engine::authenticate::{Access, Authenticated, Authenticator, NotAuthenticated};
+use bronzeward_engine::ingest::Ingester;
 use bronzeward_engine::ports::Entropy;
 use bronzeward_engine::world::{Db, World};
 use http::{HeaderMap, StatusCode};
@@ -49,6 +50,8 @@ pub struct App<W: World> {
     pub access: Access,
     /// None in a process without a provider.
     pub ingestion: Option<Arc<W::Ingestion>>,
+    /// The workflow behind ingestions and fragments; none in a process without a provider.
+    pub ingester: Option<Ingester<W>>,
     pub notifier: Arc<W::Notifier>,
     pub cursor_key: CursorKey,
     pub start: StartMode,

@@ -47,7 +47,7 @@ pub async fn list<W: World>(call: Call<'_, W>) -> Handled {
 }
 
 pub async fn read<W: World>(call: Call<'_, W>) -> Handled {
-    let id = call.id("id")?;
+    let id = call.id("cluster")?;
     let (mut snapshot, _) = call.read().await?;
     let row = snapshot.cluster(id).await;
     let row = closing(snapshot, row).await?.ok_or_else(missing)?;

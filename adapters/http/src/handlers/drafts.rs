@@ -125,7 +125,7 @@ pub async fn list<W: World>(call: Call<'_, W>) -> Handled {
 }
 
 pub async fn read<W: World>(call: Call<'_, W>) -> Handled {
-    let id: DraftId = call.id("id")?;
+    let id: DraftId = call.id("draft")?;
     let (mut snapshot, _) = call.read().await?;
     let found = async {
         let row = snapshot.draft(id).await?;
@@ -158,7 +158,7 @@ pub async fn create<W: World>(mut call: Call<'_, W>) -> Handled {
 }
 
 pub async fn discard<W: World>(mut call: Call<'_, W>) -> Handled {
-    let id: DraftId = call.id("id")?;
+    let id: DraftId = call.id("draft")?;
     let write = call.write::<Nothing>().await?;
     let answer = call
         .requests()

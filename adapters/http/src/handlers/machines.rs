@@ -106,7 +106,7 @@ pub async fn list<W: World>(call: Call<'_, W>) -> Handled {
 }
 
 pub async fn read<W: World>(call: Call<'_, W>) -> Handled {
-    let id = call.id("id")?;
+    let id = call.id("machine")?;
     let (mut snapshot, _) = call.read().await?;
     let row = snapshot.machine(id).await;
     let row = closing(snapshot, row).await?.ok_or_else(missing)?;
@@ -140,7 +140,7 @@ pub async fn create<W: World>(mut call: Call<'_, W>) -> Handled {
 }
 
 pub async fn replace_endpoint<W: World>(mut call: Call<'_, W>) -> Handled {
-    let machine: MachineId = call.id("id")?;
+    let machine: MachineId = call.id("machine")?;
     let write = call.write::<ReplaceTalosEndpoint>().await?;
     let next = Endpoint::parse(write.body.talos_endpoint.as_str()).map_err(malformed)?;
     let reason = write.body.reason.as_ref().map(|text| text.as_str());
@@ -159,7 +159,7 @@ fn render(row: &MachineRow) -> Rendered {
 
 /// A machine's timeline, oldest or newest first, with the cursor of its newest entry.
 pub async fn timeline<W: World>(call: Call<'_, W>) -> Handled {
-    let machine: MachineId = call.id("id")?;
+    let machine: MachineId = call.id("machine")?;
     let order = match call.query.value("order") {
         Some("newest") => Order::Newest,
         _ => Order::Oldest,

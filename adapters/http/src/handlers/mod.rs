@@ -4,8 +4,13 @@
 //! resource; `wire` has those that several share.
 
 mod clusters;
+mod draft_entries;
 mod drafts;
+mod ingestions;
 mod machines;
+mod operations;
+mod said;
+mod sources;
 mod system;
 pub(crate) mod wire;
 
@@ -34,6 +39,32 @@ pub async fn dispatch<W: World>(call: Call<'_, W>) -> Result<Response, Refused> 
         RouteId::ReadDraft => drafts::read(call).await,
         RouteId::CreateDraft => drafts::create(call).await,
         RouteId::DiscardDraft => drafts::discard(call).await,
+        RouteId::PutDraftFragment => draft_entries::put_fragment(call).await,
+        RouteId::RemoveDraftFragment => draft_entries::remove_fragment(call).await,
+        RouteId::PutDraftProfile => draft_entries::put_profile(call).await,
+        RouteId::RemoveDraftProfile => draft_entries::remove_profile(call).await,
+        RouteId::PutDraftAssignment => draft_entries::put_assignment(call).await,
+        RouteId::RemoveDraftAssignment => draft_entries::remove_assignment(call).await,
+        RouteId::ListFragments => sources::fragments(call).await,
+        RouteId::ReadFragment => sources::read_fragment(call).await,
+        RouteId::ListFragmentRevisions => sources::fragment_revisions(call).await,
+        RouteId::ReadFragmentRevision => sources::read_fragment_revision(call).await,
+        RouteId::ListProfiles => sources::profiles(call).await,
+        RouteId::ReadProfile => sources::read_profile(call).await,
+        RouteId::ListProfileRevisions => sources::profile_revisions(call).await,
+        RouteId::ReadProfileRevision => sources::read_profile_revision(call).await,
+        RouteId::ListAssignments => sources::assignments(call).await,
+        RouteId::ReadAssignment => sources::read_assignment(call).await,
+        RouteId::ListAssignmentRevisions => sources::assignment_revisions(call).await,
+        RouteId::ReadAssignmentRevision => sources::read_assignment_revision(call).await,
+        RouteId::StartIngestion => ingestions::start(call).await,
+        RouteId::ListIngestions => ingestions::list(call).await,
+        RouteId::ReadIngestion => ingestions::read(call).await,
+        RouteId::TakeOverIngestion => ingestions::take_over(call).await,
+        RouteId::AbandonIngestion => ingestions::abandon(call).await,
+        RouteId::ListOperations => operations::list(call).await,
+        RouteId::ReadOperation => operations::read(call).await,
+        RouteId::ListOperationEvents => operations::events(call).await,
         RouteId::ListActs => system::acts(call).await,
         RouteId::ReadIdentity => system::identity(call).await,
         RouteId::ReadServer => system::server(call).await,

@@ -21,6 +21,7 @@ mod requests;
 #[rustfmt::skip]
 pub mod schema;
 pub mod session;
+mod source_writes;
 mod sources;
 pub mod store;
 pub mod time;

@@ -7,25 +7,29 @@ use bronzeward_core::act::{ActDraft, Action};
 use bronzeward_core::claim::{ClaimKind, ClaimState, StagingMode, Take, TakenOver, Timers};
 use bronzeward_core::draft::Precondition;
 use bronzeward_core::fence::{Fence, Generation};
-use bronzeward_core::id::{DraftId, IngestionId, MachineId, OperationId};
+use bronzeward_core::id::{ActId, ClusterId, DraftId, IngestionId, MachineId, OperationId};
+use bronzeward_core::installation::Installation;
 use bronzeward_core::job::Event;
 use bronzeward_core::principal::By;
 use bronzeward_core::problem::{Problem, ProblemCode};
 use bronzeward_core::release::BoundDraft;
-use bronzeward_core::revision::Etag;
+use bronzeward_core::revision::{Etag, TimelineRevision};
 use bronzeward_core::rules::Rule;
+use bronzeward_core::time::DbTime;
 
 use super::claims::{
     ABANDONED, abandoned, claim_conflict, claim_of, event, fail_operation, running, superseded,
     unended, writable,
 };
+use super::level::InstallationState;
+use super::{Abort, ActsTx, Tx};
 use crate::ports::store::{
     ClaimEnd, ClaimReads, ClaimSource, ClaimWrites, Condition, DraftReads, Guard, JobReads,
     JobWrites, LockMode, NewClaim, NewJob, NewWork, Select, TimelineWrites, Written,
 };
 use crate::request::{Admitted, Answer, NotDone, Refused, Rendered, Requests, Settled};
 use crate::rows::ClaimRow;
-use crate::world::World;
+use crate::world::{RawTx, World};
 
 /// What an ingestion start asks for.
 #[derive(Clone, Copy, Debug)]
@@ -56,6 +60,34 @@ pub struct ClaimRead {
     pub operation: Option<OperationId>,
 }
 
+/// An import's or adoption's claim, held from `at`; its times are still the caller's.
+fn claim_at(
+    admitted: &Admitted,
+    start: &IngestionStart,
+    issued: &Issued,
+    drift: Option<TimelineRevision>,
+    cluster: ClusterId,
+    at: DbTime,
+) -> NewClaim {
+    NewClaim {
+        id: issued.claim,
+        kind: start.kind,
+        mode: start.mode,
+        source: start.source,
+        review: None,
+        cluster,
+        draft: start.draft,
+        machine: Some(start.machine),
+        drift,
+        by: admitted.actor.into(),
+        key: None,
+        fence: issued.fence.clone(),
+        lease_until: at,
+        expires_at: at,
+        created_at: at,
+    }
+}
+
 impl<W: World> Requests<'_, W> {
     /// Commits the claim and its running operation. A second value only where this request
     /// committed them.
@@ -77,109 +109,12 @@ impl<W: World> Requests<'_, W> {
             },
         };
         let act = self.db.mint();
-        let rules = self.db.rules();
         let outcome = self
             .run(admitted, Some(LockMode::Share), async |tx, installation| {
-                if !self.db.admits(installation.epoch) {
-                    return tx.refuse(superseded()).await;
-                }
-                let machines = Select::Ids(BTreeSet::from([start.machine]));
-                let (tx, mut machines) = tx
-                    .lock_machines(&machines, LockMode::KeyShare, None)
-                    .await?;
-                let Some(machine) = machines.pop() else {
-                    return tx.refuse(unknown("machine", start.machine)).await;
-                };
-                let (mut tx, draft) = tx.lock_draft(start.draft, LockMode::Share).await?;
-                let Some(draft) = draft else {
-                    return tx.refuse(unknown("draft", start.draft)).await;
-                };
-                let active = tx.peek().active_publication(start.draft).await?;
-                let if_match = start.if_match.map(Precondition::IfMatch);
-                if let Err(problem) = writable(&rules, &draft, active, if_match) {
-                    return tx.refuse(problem).await;
-                }
-                if machine.cluster != draft.cluster {
-                    return tx.refuse(foreign_machine(start.machine)).await;
-                }
-                let open_drift = tx.peek().open_drift_revision(start.machine).await?;
-                let drift = open_drift.filter(|_| start.kind == ClaimKind::DriftAdoption);
-                if start.kind == ClaimKind::DriftAdoption && drift.is_none() {
-                    let problem = Problem::conflict("The machine has no open drift record.")
-                        .naming("machine", start.machine);
-                    return tx.refuse(problem).await;
-                }
-                // The natural key's holder: refused while its claim lives, ended where it is due.
-                let bound = BoundDraft {
-                    draft: draft.id,
-                    revision: draft.etag.revision,
-                };
-                let holder = tx
-                    .peek()
-                    .active_ingestion(bound.draft, bound.revision)
-                    .await?;
-                let holder = holder.and_then(|row| Some((row.id, row.claim?)));
-                let claims = holder.iter().map(|(_, claim)| *claim).collect();
-                let (tx, mut claims) = tx.lock_claims(&claims, LockMode::Update).await?;
-                let author = BTreeMap::from([(admitted.actor.principal, Some(LockMode::KeyShare))]);
-                let (tx, _) = tx.lock_principals(&author).await?;
-                let operations = holder.iter().map(|(operation, _)| *operation).collect();
-                let (tx, _) = tx.lock_operations(&operations, LockMode::Update).await?;
-                let (mut acts, at) = tx.open().lock_acts(&rules).await?;
-                if let (Some(held), Some((operation, claim))) = (claims.pop(), holder) {
-                    let held = claim_of(&held, Some(operation))?;
-                    if !held.reads_as(&rules, at).is_terminal() {
-                        let problem = Problem::conflict("The draft revision is being ingested.")
-                            .naming("operation", operation);
-                        return acts.refuse(problem).await;
-                    }
-                    let by = By::Signed(admitted.actor.into());
-                    let entry = event(&ABANDONED, by, installation.epoch, Some(act), at);
-                    let rows = acts.rows();
-                    let ended = rows
-                        .end_claim(claim, &unended(), ClaimEnd::Abandoned)
-                        .await?;
-                    if ended == Written::Written {
-                        fail_operation(rows, operation, &abandoned(), &entry).await?;
-                    }
-                }
-                let new = NewClaim {
-                    id: issued.claim,
-                    kind: start.kind,
-                    mode: start.mode,
-                    source: start.source,
-                    review: None,
-                    cluster: draft.cluster,
-                    draft: draft.id,
-                    machine: Some(start.machine),
-                    drift,
-                    by: admitted.actor.into(),
-                    key: None,
-                    fence: issued.fence.clone(),
-                    lease_until: at + timers.lease,
-                    expires_at: at + timers.absolute_expiry,
-                    created_at: at,
-                };
-                acts.rows().insert_claim(&new).await?;
-                let job = NewJob {
-                    id: issued.operation,
-                    cluster: draft.cluster,
-                    bound,
-                    work: NewWork::Ingest {
-                        machine: start.machine,
-                        claim: issued.claim,
-                        fence: issued.fence.clone(),
-                        lease_until: new.lease_until,
-                    },
-                    by: admitted.actor.into(),
-                    epoch: installation.epoch,
-                };
-                acts.rows().insert_job(&job, at).await?;
-                let by = By::Signed(admitted.actor.into());
-                let started = event(&Event::Started, by, installation.epoch, Some(act), at);
-                acts.rows().append_event(issued.operation, &started).await?;
+                let started =
+                    self.start_in(admitted, start, &issued, timers, act, tx, &installation);
                 Ok(Settled {
-                    acts,
+                    acts: started.await?,
                     rendered: render(issued.operation, issued.claim),
                     act: ActDraft::new(act, Action::INGESTION_STARTED)
                         .on(issued.claim)
@@ -199,6 +134,107 @@ impl<W: World> Requests<'_, W> {
             }
             Err(not_done) => Err(not_done.refused()),
         }
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    async fn start_in(
+        &self,
+        admitted: &Admitted,
+        start: &IngestionStart,
+        issued: &Issued,
+        timers: Timers,
+        act: ActId,
+        tx: Tx<RawTx<W>, InstallationState>,
+        installation: &Installation,
+    ) -> Result<ActsTx<RawTx<W>>, Abort<Problem>> {
+        let rules = self.db.rules();
+        if !self.db.admits(installation.epoch) {
+            return tx.refuse(superseded()).await;
+        }
+        let machines = Select::Ids(BTreeSet::from([start.machine]));
+        let (tx, mut machines) = tx
+            .lock_machines(&machines, LockMode::KeyShare, None)
+            .await?;
+        let Some(machine) = machines.pop() else {
+            return tx.refuse(unknown("machine", start.machine)).await;
+        };
+        let (mut tx, draft) = tx.lock_draft(start.draft, LockMode::Share).await?;
+        let Some(draft) = draft else {
+            return tx.refuse(unknown("draft", start.draft)).await;
+        };
+        let active = tx.peek().active_publication(start.draft).await?;
+        let if_match = start.if_match.map(Precondition::IfMatch);
+        if let Err(problem) = writable(&rules, &draft, active, if_match) {
+            return tx.refuse(problem).await;
+        }
+        if machine.cluster != draft.cluster {
+            return tx.refuse(foreign_machine(start.machine)).await;
+        }
+        let open_drift = tx.peek().open_drift_revision(start.machine).await?;
+        let drift = open_drift.filter(|_| start.kind == ClaimKind::DriftAdoption);
+        if start.kind == ClaimKind::DriftAdoption && drift.is_none() {
+            let problem = Problem::conflict("The machine has no open drift record.")
+                .naming("machine", start.machine);
+            return tx.refuse(problem).await;
+        }
+        // The natural key's holder: refused while its claim lives, ended where it is due.
+        let bound = BoundDraft {
+            draft: draft.id,
+            revision: draft.etag.revision,
+        };
+        let holder = tx
+            .peek()
+            .active_ingestion(bound.draft, bound.revision)
+            .await?;
+        let holder = holder.and_then(|row| Some((row.id, row.claim?)));
+        let claims = holder.iter().map(|(_, claim)| *claim).collect();
+        let (tx, mut claims) = tx.lock_claims(&claims, LockMode::Update).await?;
+        let author = BTreeMap::from([(admitted.actor.principal, Some(LockMode::KeyShare))]);
+        let (tx, _) = tx.lock_principals(&author).await?;
+        let operations = holder.iter().map(|(operation, _)| *operation).collect();
+        let (tx, _) = tx.lock_operations(&operations, LockMode::Update).await?;
+        let (mut acts, at) = tx.open().lock_acts(&rules).await?;
+        if let (Some(held), Some((operation, claim))) = (claims.pop(), holder) {
+            let held = claim_of(&held, Some(operation))?;
+            if !held.reads_as(&rules, at).is_terminal() {
+                let problem = Problem::conflict("The draft revision is being ingested.")
+                    .naming("operation", operation);
+                return acts.refuse(problem).await;
+            }
+            let by = By::Signed(admitted.actor.into());
+            let entry = event(&ABANDONED, by, installation.epoch, Some(act), at);
+            let rows = acts.rows();
+            let ended = rows
+                .end_claim(claim, &unended(), ClaimEnd::Abandoned)
+                .await?;
+            if ended == Written::Written {
+                fail_operation(rows, operation, &abandoned(), &entry).await?;
+            }
+        }
+        let claim = NewClaim {
+            lease_until: at + timers.lease,
+            expires_at: at + timers.absolute_expiry,
+            ..claim_at(admitted, start, issued, drift, draft.cluster, at)
+        };
+        acts.rows().insert_claim(&claim).await?;
+        let job = NewJob {
+            id: issued.operation,
+            cluster: draft.cluster,
+            bound,
+            work: NewWork::Ingest {
+                machine: start.machine,
+                claim: issued.claim,
+                fence: issued.fence.clone(),
+                lease_until: claim.lease_until,
+            },
+            by: admitted.actor.into(),
+            epoch: installation.epoch,
+        };
+        acts.rows().insert_job(&job, at).await?;
+        let by = By::Signed(admitted.actor.into());
+        let started = event(&Event::Started, by, installation.epoch, Some(act), at);
+        acts.rows().append_event(issued.operation, &started).await?;
+        Ok(acts)
     }
 
     /// Abandons an ingestion that has not ended, as a read treats it, and fails its operation.
@@ -259,7 +295,7 @@ impl<W: World> Requests<'_, W> {
     }
 
     /// Takes an encrypted claim whose lease lapsed (IC §3.4). One with nothing to decrypt is
-    /// abandoned. A second value where there is an envelope to go on from.
+    /// abandoned.
     pub async fn take_over_ingestion(
         &self,
         admitted: &Admitted,

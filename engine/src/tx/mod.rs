@@ -11,7 +11,9 @@ mod ingest;
 mod ingest_run;
 mod inventory;
 pub mod level;
+mod entries;
 mod sources;
+mod sweep;
 mod transact;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,10 +30,12 @@ use bronzeward_core::time::DbTime;
 
 pub(crate) use claims::claim_of;
 pub use ingest::{ClaimRead, IngestionStart, Issued};
-pub use ingest_run::{ImportTarget, Owned, Unwritten, sweep};
+pub use ingest_run::{ImportTarget, Owned, Unwritten};
 pub use inventory::{ClusterInput, MachineInput};
-pub(crate) use sources::EntryClaim;
-pub use sources::{EntryUpdate, FragmentWrite, Proposal};
+pub(crate) use entries::EntryClaim;
+pub use entries::FragmentWrite;
+pub use sources::{EntryUpdate, Proposal};
+pub use sweep::sweep;
 pub use transact::{Abort, Committed, Ended, Failure, Kind, transact};
 
 use crate::ports::store::{LockMode, Select, StoreError, StoreTx};

@@ -5,12 +5,13 @@
 //! writes, and ends with `done` or `refuse`. Never in this module: a provider, a node,
 //! a clock, or any await but the store's (PA §5 rule 1, PA-TX-11).
 
-mod claims;
+pub(crate) mod claims;
 mod drafts;
 mod ingest;
 mod ingest_run;
 mod inventory;
 pub mod level;
+mod publication;
 mod sources;
 mod transact;
 

@@ -7,7 +7,9 @@
 pub mod authenticate;
 pub mod decide;
 pub mod ingest;
+pub mod observe;
 pub mod ports;
+pub mod publish;
 pub mod request;
 pub mod rows;
 pub mod tx;

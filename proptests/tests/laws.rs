@@ -144,7 +144,7 @@ proptest! {
         id in 0_usize..1000,
     ) {
         let standin = StandIn::of(id, &Scalar::string(text.as_str()), None);
-        let StandIn::Text { stored, placed, head } = &standin else {
+        let StandIn::Text { stored, placed, head, .. } = &standin else {
             return Err(TestCaseError::fail("a string's stand-in is text"));
         };
         let lengths = |text: &str| text.split('\n').map(str::len).collect::<Vec<_>>();

@@ -15,7 +15,7 @@ use crate::guard::{predicate, written};
 use crate::records::Operation;
 use crate::schema::operation;
 use crate::store::{Access, PgRows, PgTx};
-use crate::time::Stamp;
+use crate::time::{Stamp, clock_timestamp};
 
 impl<M: Access> JobReads for PgRows<M> {
     async fn operation(&mut self, id: OperationId) -> Out<Option<OperationRow>> {
@@ -62,6 +62,23 @@ impl<M: Access> JobReads for PgRows<M> {
         let query = operation::table
             .filter(operation::claim_id.eq(claim.to_string()))
             .select(operation::id);
+        let found: Option<String> = self.optional(query).await?;
+        opt_id(found.as_deref())
+    }
+
+    async fn publish_candidate(&mut self) -> Out<Option<OperationId>> {
+        use operation::dsl;
+        let lapsed = dsl::lease_until.assume_not_null().le(clock_timestamp());
+        let query = dsl::operation
+            .filter(dsl::kind.eq("publish"))
+            .filter(
+                dsl::state
+                    .eq("queued")
+                    .or(dsl::state.eq("running").and(lapsed)),
+            )
+            .select(dsl::id)
+            .order(dsl::seq)
+            .limit(1);
         let found: Option<String> = self.optional(query).await?;
         opt_id(found.as_deref())
     }

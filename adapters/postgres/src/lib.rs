@@ -15,14 +15,17 @@ mod jobs;
 pub mod lock;
 mod locks;
 pub mod migrate;
+mod observations;
 mod principals;
 mod records;
+mod releases;
 mod requests;
 #[rustfmt::skip]
 pub mod schema;
 pub mod session;
 mod source_writes;
 mod sources;
+mod statuses;
 pub mod store;
 pub mod time;
 mod timeline;

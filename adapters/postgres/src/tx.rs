@@ -33,7 +33,7 @@ impl Mode {
 }
 
 enum Holder {
-    Pooled(Pooled),
+    Pooled(Box<Pooled>),
     Pinned(Box<Session>),
 }
 
@@ -48,7 +48,7 @@ impl Holder {
     /// Ends the session instead of giving it back.
     fn discard(self) {
         match self {
-            Self::Pooled(session) => drop(Pooled::take(session)),
+            Self::Pooled(session) => drop(Pooled::take(*session)),
             Self::Pinned(session) => drop(session),
         }
     }
@@ -73,7 +73,7 @@ pub struct Transaction {
 impl Pool {
     /// Begins a transaction on a session of the pool.
     pub async fn begin(&self, mode: Mode) -> Result<Transaction, StoreError> {
-        Transaction::begin(Holder::Pooled(self.session().await?), mode).await
+        Transaction::begin(Holder::Pooled(Box::new(self.session().await?)), mode).await
     }
 }
 

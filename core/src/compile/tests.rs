@@ -142,6 +142,7 @@ fn an_aliased_reference_is_one_occurrence_with_two_outputs() {
     assert_eq!(output.report.reproduction.len(), 1);
 }
 
+// covers-part: IC-DEP-1 (effective and reproduction dependencies)
 #[test]
 fn each_override_names_the_fragment_after_which_the_value_is_gone() {
     let bench = Bench::new(map(vec![("x", text("1"))]))

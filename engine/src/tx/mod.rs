@@ -5,13 +5,14 @@
 //! writes, and ends with `done` or `refuse`. Never in this module: a provider, a node,
 //! a clock, or any await but the store's (PA §5 rule 1, PA-TX-11).
 
-mod claims;
+pub(crate) mod claims;
 mod drafts;
+mod entries;
 mod ingest;
 mod ingest_run;
 mod inventory;
 pub mod level;
-mod entries;
+mod publication;
 mod sources;
 mod sweep;
 mod transact;
@@ -29,11 +30,11 @@ use bronzeward_core::rules::{Rule, Rules};
 use bronzeward_core::time::DbTime;
 
 pub(crate) use claims::claim_of;
+pub(crate) use entries::EntryClaim;
+pub use entries::FragmentWrite;
 pub use ingest::{ClaimRead, IngestionStart, Issued};
 pub use ingest_run::{ImportTarget, Owned, Unwritten};
 pub use inventory::{ClusterInput, MachineInput};
-pub(crate) use entries::EntryClaim;
-pub use entries::FragmentWrite;
 pub use sources::{EntryUpdate, Proposal};
 pub use sweep::sweep;
 pub use transact::{Abort, Committed, Ended, Failure, Kind, transact};

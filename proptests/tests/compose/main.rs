@@ -45,8 +45,7 @@ async fn cases(bench: &Bench) -> Vec<Case> {
     cases
 }
 
-// covers: IC-CMP-1
-// covers-part: IC-CMP-2 (overridden references name the fragment; an alias has two outputs)
+// covers: IC-CMP-1 IC-CMP-2 IC-CMP-4
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_case_ends_as_it_says_on_both_bases_and_with_its_references_in_either_place() {
     let bench = Bench::start().await;

@@ -306,6 +306,9 @@ impl<'a> Scene<'a> {
                 self.paired(bench, &review, &path, failures).await;
             }
         }
+        if self.case.expected().get("redacted_leaves").0.is_none() {
+            return;
+        }
         for (document, root) in review.documents.iter().enumerate() {
             for leaf in walk::leaves(root).into_iter().flatten() {
                 let text = leaf.node.text().unwrap_or_default();

@@ -8,7 +8,10 @@ mod draft_entries;
 mod drafts;
 mod ingestions;
 mod machines;
+mod observations;
 mod operations;
+mod publications;
+mod releases;
 mod said;
 mod sources;
 mod system;
@@ -35,10 +38,15 @@ pub async fn dispatch<W: World>(call: Call<'_, W>) -> Result<Response, Refused> 
         RouteId::CreateMachine => machines::create(call).await,
         RouteId::ReplaceTalosEndpoint => machines::replace_endpoint(call).await,
         RouteId::ReadTimeline => machines::timeline(call).await,
+        RouteId::ListObservations => observations::list(call).await,
         RouteId::ListDrafts => drafts::list(call).await,
         RouteId::ReadDraft => drafts::read(call).await,
         RouteId::CreateDraft => drafts::create(call).await,
         RouteId::DiscardDraft => drafts::discard(call).await,
+        RouteId::PublishDraft => publications::create(call).await,
+        RouteId::ListReleases => releases::list(call).await,
+        RouteId::ReadRelease => releases::read(call).await,
+        RouteId::ReadReleaseReview => releases::review(call).await,
         RouteId::PutDraftFragment => draft_entries::put_fragment(call).await,
         RouteId::RemoveDraftFragment => draft_entries::remove_fragment(call).await,
         RouteId::PutDraftProfile => draft_entries::put_profile(call).await,

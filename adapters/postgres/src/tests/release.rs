@@ -155,11 +155,13 @@ async fn a_complete_release_is_committed() {
     assert_eq!(commit(&release()).await, Ok(()));
 }
 
+/// A statement's name, what is changed in it (or it is left out), and the refusal's words.
+type Case<'a> = (&'a str, Option<(&'a str, &'a str)>, &'a str);
+
 #[tokio::test]
 async fn an_incomplete_release_is_refused_at_commit() {
-    // What is left out or changed (statement, from, to), and what the refusal says.
     let ibr1 = id("ibr", 1);
-    let cases: [(&str, Option<(&str, &str)>, &str); 8] = [
+    let cases: [Case<'_>; 8] = [
         ("pinned fragment", None, "pinned fragment is not among"),
         ("selected fragment", None, "selected name is not among"),
         ("profile", None, "selected name is not among"),

@@ -80,6 +80,12 @@ pub trait JobReads {
         claim: IngestionId,
     ) -> impl Future<Output = Result<Option<OperationId>, StoreError>> + Send;
 
+    /// The publish job to claim next: the oldest that is queued or whose lease has lapsed, as
+    /// a read sees it. It is locked and looked at again before it is claimed.
+    fn publish_candidate(
+        &mut self,
+    ) -> impl Future<Output = Result<Option<OperationId>, StoreError>> + Send;
+
     /// The running ingest operation that holds a draft revision's natural key (PA §7.3).
     fn active_ingestion(
         &mut self,

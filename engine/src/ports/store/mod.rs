@@ -13,8 +13,10 @@ mod guard;
 mod inventory;
 mod jobs;
 mod locks;
+mod observations;
 mod page;
 mod principals;
+mod releases;
 mod requests;
 mod sources;
 mod timeline;
@@ -27,8 +29,13 @@ pub use inventory::{
 };
 pub use jobs::{JobEnd, JobReads, JobWrites, NewJob, NewWork, OperationFilter};
 pub use locks::{LockMode, Locks, Select};
+pub use observations::{ObservationReads, ObservationWrites};
 pub use page::{Page, Paged};
 pub use principals::{ActRow, PrincipalReads, PrincipalWrites};
+pub use releases::{
+    Dependency, NewHead, NewRelease, NewReleaseMachine, Outcome, ProvenanceRow, ReleaseMachineRow,
+    ReleaseReads, ReleaseRow, ReleaseSourceRow, ReleaseWrites, ReproductionRow, Seed,
+};
 pub use requests::{IdempotencyRecord, RequestReads, RequestWrites};
 pub use sources::{
     AssignmentRevisionRow, Authorship, FragmentRevisionRow, HeadKind, ImportBaseRow, NewAssignment,
@@ -86,6 +93,8 @@ pub trait StoreReads:
     + InventoryReads
     + DraftReads
     + JobReads
+    + ObservationReads
+    + ReleaseReads
     + TimelineReads
     + Send
 {
@@ -108,6 +117,8 @@ pub trait StoreTx:
     + SourceWrites
     + DraftWrites
     + JobWrites
+    + ObservationWrites
+    + ReleaseWrites
     + TimelineWrites
     + Send
     + 'static

@@ -99,7 +99,6 @@ impl<W: World> Requests<'_, W> {
         if_match: Option<Etag>,
         timers: Timers,
     ) -> Result<EntryClaim, Refused> {
-        let rules = self.db.rules();
         let process = self.db.process();
         let issued = Owned {
             claim: self.db.mint(),

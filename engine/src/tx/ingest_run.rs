@@ -22,9 +22,9 @@ use super::drafts::unmoved;
 use super::{Abort, Failure, Kind, OpenTx, transact};
 use crate::ports::provider::Ciphertext;
 use crate::ports::store::{
-    Authorship, ClaimEnd, ClaimReads, ClaimWrites, DraftReads, DraftWrites, EntryKind,
-    EntryOfDraft, JobEnd, JobReads, JobWrites, LockMode, NewImportBase, ReferenceRow, Select,
-    Snapshot, SourceWrites, Store, StoreError, StoreTx, TimelineWrites, Written,
+    Authorship, ClaimEnd, ClaimWrites, DraftReads, DraftWrites, EntryKind, EntryOfDraft, JobEnd,
+    JobWrites, LockMode, NewImportBase, ReferenceRow, Select, SourceWrites, StoreTx,
+    TimelineWrites, Written,
 };
 use crate::rows::SourceRevisionId;
 use crate::world::{Db, RawTx, World};

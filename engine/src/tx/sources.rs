@@ -24,8 +24,8 @@ use super::ingest::{foreign_machine, unknown};
 use super::level::{Draft, InstallationState};
 use super::{Abort, ActsTx, Held, Tx};
 use crate::ports::store::{
-    Authorship, DraftReads, DraftWrites, EntryKind, EntryOfDraft, HeadKind, LockMode,
-    NewAssignment, NewProfile, Select, SourceReads, SourceWrites, StoreError, StoreTx, Written,
+    Authorship, DraftWrites, EntryKind, EntryOfDraft, HeadKind, LockMode, NewAssignment,
+    NewProfile, Select, StoreError, StoreTx, Written,
 };
 use crate::request::{Admitted, Answer, NotDone, Refused, Rendered, Requests, Settled};
 use crate::rows::{DraftRow, HeadRow, SourceRevisionId};

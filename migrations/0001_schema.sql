@@ -67,7 +67,9 @@ CREATE DOMAIN reason_text AS text
 CREATE DOMAIN owner_text AS text
     CHECK (VALUE ~ '^[^/[:cntrl:]]+/[0-9]+/[^/[:cntrl:]]+$' AND octet_length(VALUE) <= 512);
 -- How a record names the instance that acted: its name, or its whole owner string.
-CREATE DOMAIN controller_text AS text CHECK (VALUE ~ '^[[:graph:]]{1,512}$');
+-- The length apart: a regular expression repeats at most 255 times.
+CREATE DOMAIN controller_text AS text
+    CHECK (VALUE ~ '^[[:graph:]]+$' AND length(VALUE) <= 512);
 
 -- 2. Functions of the triggers ---------------------------------------------------------
 

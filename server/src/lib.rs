@@ -1,6 +1,11 @@
 //! The `bronzeward` server: configuration, composition and subcommands.
 //!
-//! A library, so that the harness can run the same server over gated ports and with a
-//! rule dropped; the binary names the real world. Never in this crate: a decision.
+//! A library, so that the harness can run the same server with a rule dropped or with
+//! gates before its ports; the binary names the enforced rules. Never in this crate: a
+//! decision.
 
+pub mod commands;
 pub mod config;
+mod ingestion;
+pub mod parts;
+pub mod run;

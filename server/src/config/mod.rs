@@ -275,7 +275,7 @@ impl Config {
         self.renderer
             .iter_mut()
             .for_each(|part| from(&mut part.worker));
-        for provider in &mut self.provider {
+        if let Some(provider) = &mut self.provider {
             provider.ca_file.iter_mut().for_each(from);
             from(&mut provider.ingestion_token_file);
             from(&mut provider.compiler_token_file);

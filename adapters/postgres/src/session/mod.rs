@@ -72,6 +72,13 @@ impl Settings {
         })
     }
 
+    /// With a password that does not stand in the connection string.
+    #[must_use]
+    pub fn with_password(mut self, password: &[u8]) -> Self {
+        self.address.password(password);
+        self
+    }
+
     /// The same database under other limits.
     #[must_use]
     pub fn limited(self, limits: Limits) -> Self {

@@ -1,0 +1,128 @@
+//! The subcommands of the binary.
+
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use bronzeward_core::id::EpochId;
+use bronzeward_core::rules::Rules;
+use bronzeward_engine::ports::Entropy;
+use bronzeward_engine::ports::store::{RequestReads, Snapshot, Store};
+use bronzeward_postgres::migrate::{Founding, MIGRATIONS, Migrator};
+use bronzeward_postgres::session::Pool;
+use bronzeward_postgres::store::PgStore;
+use bronzeward_wake::Shutdown;
+use clap::{Parser, Subcommand};
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::config::Config;
+use crate::parts::SystemEntropy;
+use crate::run::{self, ServeError};
+
+#[derive(Debug, Parser)]
+#[command(
+    name = "bronzeward",
+    version,
+    about = "Change control for Talos Linux clusters"
+)]
+pub struct Cli {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Serve the API until a SIGTERM or SIGINT.
+    Serve {
+        #[arg(long)]
+        config: PathBuf,
+    },
+    /// Bring the database to this binary's schema, with the service stopped.
+    Migrate {
+        #[arg(long)]
+        config: PathBuf,
+    },
+}
+
+/// The whole process: arguments, the log on standard error, a command, an exit code. Called
+/// by `main`, and by the harness's program under other rules.
+pub async fn process<R: Rules>(rules: R) -> ExitCode {
+    let cli = Cli::parse();
+    tracing_subscriber::fmt()
+        .json()
+        .with_writer(std::io::stderr)
+        .with_env_filter(
+            tracing_subscriber::EnvFilter::try_from_default_env()
+                .unwrap_or_else(|_| "info,tower=warn,hyper=warn".into()),
+        )
+        .init();
+    match run(cli, rules).await {
+        Ok(lines) => {
+            let mut out = std::io::stdout().lock();
+            for line in lines {
+                if writeln!(out, "{line}").is_err() {
+                    return ExitCode::FAILURE;
+                }
+            }
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            // Its text names places and rules only.
+            let _nobody_reads = writeln!(std::io::stderr(), "bronzeward: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Runs a command under `rules`; the lines it prints are what a person asked for.
+pub async fn run<R: Rules>(cli: Cli, rules: R) -> Result<Vec<String>, ServeError> {
+    match cli.command {
+        Command::Serve { config } => {
+            let config = Config::read(&config)?;
+            let shutdown = Shutdown::new();
+            stop_on_signal(shutdown.clone())?;
+            run::serve(config, rules, shutdown).await?;
+            Ok(Vec::new())
+        }
+        Command::Migrate { config } => migrate(&Config::read(&config)?).await,
+    }
+}
+
+fn stop_on_signal(shutdown: Shutdown) -> Result<(), ServeError> {
+    let mut terminate = signal(SignalKind::terminate()).map_err(|_| ServeError::Listener)?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(|_| ServeError::Listener)?;
+    tokio::spawn(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        shutdown.ask();
+    });
+    Ok(())
+}
+
+/// Applied versions, the installation's epoch, and the schema version.
+async fn migrate(config: &Config) -> Result<Vec<String>, ServeError> {
+    let sessions = run::sessions(&config.database)?;
+    let founding = Founding {
+        epoch: EpochId::from_bits(SystemEntropy.bits()),
+        cursor_key: SystemEntropy::bytes(),
+    };
+    let applied = Migrator::new(sessions.clone()).run(&founding).await?;
+    let unread = |_| ServeError::Part {
+        place: "database",
+        rule: "could not be read",
+    };
+    let store = PgStore::new(Pool::new(sessions).map_err(unread)?);
+    let mut snapshot = store.snapshot().await.map_err(unread)?;
+    let installation = snapshot.installation().await.map_err(unread)?;
+    snapshot.close().await;
+    let newest = MIGRATIONS.last().map_or(0, |migration| migration.version);
+    let mut lines: Vec<String> = applied
+        .iter()
+        .map(|version| format!("applied {version}"))
+        .collect();
+    lines.push(format!("epoch {}", installation.epoch));
+    lines.push(format!("schema {newest}"));
+    Ok(lines)
+}

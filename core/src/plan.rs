@@ -11,7 +11,9 @@ mod create;
 use std::sync::Arc;
 
 pub use binding::{Binding, Deadlines, PlanDefaults, PlanLimits, PlanOperation, Requested};
-pub use create::{CreateFacts, CreateRefusal, DurationRefusal, create, in_range};
+pub use create::{
+    CreateFacts, CreateRefusal, DurationRefusal, ReleaseMachineFacts, Terms, create, in_range,
+};
 
 use crate::authority::SelfApproval;
 use crate::comparison::Admission;

@@ -114,6 +114,15 @@ impl<W: World> Db<W> {
         EtagToken::from_bits(self.entropy.bits())
     }
 
+    /// 256 random bits, for a token's secret.
+    pub fn secret(&self) -> [u8; 32] {
+        let mut bytes = [0; 32];
+        let (low, high) = bytes.split_at_mut(16);
+        low.copy_from_slice(&self.entropy.bits().to_le_bytes());
+        high.copy_from_slice(&self.entropy.bits().to_le_bytes());
+        bytes
+    }
+
     /// Whether this process may issue ownership in `current` (PA §5.1).
     pub fn admits(&self, current: EpochId) -> bool {
         self.process.epoch.admits(&self.rules, current).is_ok()

@@ -5,6 +5,7 @@
 //! what a write may depend on arrives as values, and becomes a WHERE clause. Never in
 //! this crate: a rule of its own, a provider call, a secret in an error or a log.
 
+mod adoptions;
 pub mod advisory;
 mod claims;
 mod convert;
@@ -16,6 +17,7 @@ pub mod lock;
 mod locks;
 pub mod migrate;
 mod observations;
+mod plans;
 mod principals;
 mod records;
 mod releases;
@@ -29,6 +31,7 @@ mod statuses;
 pub mod store;
 pub mod time;
 mod timeline;
+mod tokens;
 pub mod tx;
 
 #[cfg(test)]

@@ -5,6 +5,8 @@
 //! writes, and ends with `done` or `refuse`. Never in this module: a provider, a node,
 //! a clock, or any await but the store's (PA §5 rule 1, PA-TX-11).
 
+pub mod adoption;
+mod approvals;
 pub(crate) mod claims;
 mod drafts;
 mod entries;
@@ -12,6 +14,7 @@ mod ingest;
 mod ingest_run;
 mod inventory;
 pub mod level;
+pub mod plans;
 mod publication;
 mod sources;
 mod sweep;
@@ -29,6 +32,7 @@ use bronzeward_core::installation::Installation;
 use bronzeward_core::rules::{Rule, Rules};
 use bronzeward_core::time::DbTime;
 
+pub use approvals::{IdentityRevoked, Named};
 pub(crate) use claims::claim_of;
 pub(crate) use entries::EntryClaim;
 pub use entries::FragmentWrite;

@@ -7,6 +7,7 @@
 //! No business decision is made behind this port: what a write may depend on
 //! comes in as a [`Guard`].
 
+mod adoptions;
 mod claims;
 mod drafts;
 mod guard;
@@ -15,12 +16,15 @@ mod jobs;
 mod locks;
 mod observations;
 mod page;
+mod plans;
 mod principals;
 mod releases;
 mod requests;
 mod sources;
 mod timeline;
+mod tokens;
 
+pub use adoptions::{AdoptionReads, AdoptionWrites, NewAdoption};
 pub use claims::{ClaimEnd, ClaimFilter, ClaimReads, ClaimSource, ClaimWrites, NewClaim};
 pub use drafts::{DraftReads, DraftWrites, EntryKind, EntryOfDraft, NewDraft};
 pub use guard::{Condition, Guard, Written};
@@ -31,6 +35,10 @@ pub use jobs::{JobEnd, JobReads, JobWrites, NewJob, NewWork, OperationFilter};
 pub use locks::{LockMode, Locks, Select};
 pub use observations::{ObservationReads, ObservationWrites};
 pub use page::{Page, Paged};
+pub use plans::{
+    NewIdentityRevocation, OpenDrift, PlanFilter, PlanReads, PlanRow, PlanWrites, PlannedMachine,
+    PlannedRelease, ReleaseOrigins,
+};
 pub use principals::{ActRow, PrincipalReads, PrincipalWrites};
 pub use releases::{
     Dependency, NewHead, NewRelease, NewReleaseMachine, Outcome, ProvenanceRow, ReleaseMachineRow,
@@ -45,6 +53,7 @@ pub use sources::{
 pub use timeline::{
     ControllerRow, EntryRow, NewEntry, Order, TimelinePage, TimelineReads, TimelineWrites,
 };
+pub use tokens::{ListedToken, TokenReads, TokenWrites};
 
 use std::future::Future;
 
@@ -93,9 +102,12 @@ pub trait StoreReads:
     + InventoryReads
     + DraftReads
     + JobReads
+    + PlanReads
+    + AdoptionReads
     + ObservationReads
     + ReleaseReads
     + TimelineReads
+    + TokenReads
     + Send
 {
 }
@@ -117,9 +129,12 @@ pub trait StoreTx:
     + SourceWrites
     + DraftWrites
     + JobWrites
+    + PlanWrites
+    + AdoptionWrites
     + ObservationWrites
     + ReleaseWrites
     + TimelineWrites
+    + TokenWrites
     + Send
     + 'static
 {

@@ -1,0 +1,288 @@
+//! The adoption record (EaR 6.3): an adopt plan's commitment, which sends nothing.
+//!
+//! Called by the controller after a fresh observation. What must hold is `core::adopt`'s;
+//! a refusal rolls back and is then recorded by a transaction of its own, which any
+//! process may write. Never in this module: a read of a node.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bronzeward_core::adopt::{Adopted, Facts, NotAdopted, adopt};
+use bronzeward_core::comparison::Standing;
+use bronzeward_core::drift::Resolution;
+use bronzeward_core::fence::{Fence, Generation};
+use bronzeward_core::id::{EpochId, MachineId, OperationId, PlanId};
+use bronzeward_core::operation::OperationState;
+use bronzeward_core::plan::{AnyPlan, Plan};
+use bronzeward_core::principal::{By, Controller};
+use bronzeward_core::revision::TimelineRevision;
+use bronzeward_core::rules::{Rule, Rules};
+use bronzeward_core::time::DbTime;
+use bronzeward_core::timeline::{Counter, Data};
+
+use super::plans::{applied, assignment_at, scope};
+use super::{Abort, Committed, Ended, Failure, Kind, Tx, lock_by, transact};
+use crate::ports::store::{
+    AdoptionReads, Condition, Guard, LockMode, NewAdoption, NewEntry, ObservationReads, PlanReads,
+    StoreTx, TimelineWrites, Written,
+};
+use crate::tx::level::Start;
+use crate::world::{Db, RawTx, World};
+
+/// What an adoption left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AdoptionRecorded {
+    pub machine: MachineId,
+    pub operation: OperationId,
+    /// The machine now waits for an apply plan of the same release.
+    pub pending_convergence: bool,
+}
+
+/// Why nothing was adopted.
+#[derive(Debug)]
+pub enum AdoptionRefused {
+    /// The plan does not exist, or is no approved adopt plan.
+    NotAdoptable,
+    /// Requirements failed; the refusal is recorded by [`record_refusal`].
+    Failed(MachineId, NotAdopted),
+}
+
+/// Records the adoption of `plan` (T6). `operation` is minted by the caller, so that a
+/// lost answer can be looked up.
+pub async fn record_adoption<W: World>(
+    db: &Db<W>,
+    plan: PlanId,
+    operation: OperationId,
+) -> Result<Committed<AdoptionRecorded>, Failure<AdoptionRefused>> {
+    transact(db.store(), Kind::Job, async |tx| {
+        adopted(db, plan, operation, tx).await
+    })
+    .await
+}
+
+async fn adopted<W: World>(
+    db: &Db<W>,
+    id: PlanId,
+    operation: OperationId,
+    tx: Tx<RawTx<W>, Start>,
+) -> Result<Ended<RawTx<W>, AdoptionRecorded>, Abort<AdoptionRefused>> {
+    let rules = db.rules();
+    let (mut tx, installation) = tx.lock_installation(LockMode::Share).await?;
+    let Some(machine) = tx.peek().plan_machine(id).await? else {
+        return tx.refuse(AdoptionRefused::NotAdoptable).await;
+    };
+    let lock = lock_by(&rules, Rule::MachineRowLock, LockMode::Update);
+    let (mut tx, machine) = tx.lock_machine(machine, lock).await?;
+    let (Some(machine), Some(row)) = (machine, tx.peek().plan(id).await?) else {
+        return tx.refuse(AdoptionRefused::NotAdoptable).await;
+    };
+    let AnyPlan::Approved(plan) = row.plan else {
+        return tx.refuse(AdoptionRefused::NotAdoptable).await;
+    };
+    let head = tx.peek().assignment_head_of(machine.id).await?;
+    let mode = lock_by(&rules, Rule::AssignmentHeadShared, LockMode::Share);
+    let heads: BTreeMap<_, _> = head.map(|head| (head, mode)).into_iter().collect();
+    let (tx, heads) = tx.lock_heads(&heads).await?;
+    let approval = plan.state().approval.clone();
+    let mode = lock_by(&rules, Rule::ApproverShared, LockMode::Share);
+    let principals = BTreeMap::from([(approval.approver.principal, mode)]);
+    let (tx, approvers) = tx.lock_principals(&principals).await?;
+    let mode = lock_by(&rules, Rule::ApprovalShared, LockMode::Share);
+    let (tx, approvals) = tx
+        .lock_approvals(&BTreeSet::from([approval.id]), mode)
+        .await?;
+    let (tx, _) = tx
+        .lock_plan_states(&BTreeSet::from([id]), LockMode::Update)
+        .await?;
+    let (mut open, now) = tx.open_at().await?;
+    let reads = open.rows();
+    let drift = reads
+        .open_drift(machine.id)
+        .await?
+        .map(|drift| drift.opened);
+    let existing = reads.operation_of_plan(id).await?;
+    let scope_holder = reads.scope_holder(machine.id).await?;
+    let observations = match rules.enforced(Rule::AdoptionHighestBasis) {
+        true => reads
+            .highest_observation(machine.id)
+            .await?
+            .into_iter()
+            .collect(),
+        false => {
+            reads
+                .observations_after(machine.id, TimelineRevision(0))
+                .await?
+        }
+    };
+    let (scope, applied) = (scope(&machine, drift), applied(&machine));
+    let binding = plan.binding().clone();
+    let standing = AnyPlan::Approved(plan.clone());
+    let facts = Facts {
+        binding: &binding,
+        standing: Standing {
+            plan: &standing,
+            approval_revoked: approvals.iter().any(|row| row.revoked),
+            approver_revoked: approvers
+                .iter()
+                .any(|row| row.principal.revoked_at.is_some()),
+        },
+        now,
+        epoch: installation.epoch,
+        recovery_mode: installation.recovery_mode,
+        process: db.process().epoch,
+        existing,
+        scope_holder,
+        scope: &scope,
+        assignment: heads
+            .first()
+            .and_then(|head| assignment_at(head))
+            .map(|(at, _)| at),
+        desired: machine.state.desired,
+        applied: applied.as_ref(),
+        observations: &observations,
+    };
+    let adopted = match adopt(&rules, &facts) {
+        Ok(adopted) => adopted,
+        Err(failed) => {
+            return open
+                .refuse(AdoptionRefused::Failed(machine.id, failed))
+                .await;
+        }
+    };
+    let fence = Fence {
+        owner: db.process().owner.clone(),
+        generation: Generation(1),
+        epoch: installation.epoch,
+    };
+    let pending_convergence = adopted.pending_convergence;
+    let record = Recording {
+        plan,
+        operation,
+        fence,
+        drift: binding.drift,
+        counter: Counter(machine.timeline.0),
+        now,
+    };
+    write(&rules, open.rows(), record, &adopted).await?;
+    open.done(AdoptionRecorded {
+        machine: machine.id,
+        operation,
+        pending_convergence,
+    })
+}
+
+struct Recording {
+    plan: Plan<bronzeward_core::plan::Approved>,
+    operation: OperationId,
+    fence: Fence,
+    drift: Option<TimelineRevision>,
+    counter: Counter,
+    now: DbTime,
+}
+
+async fn write<R: Rules, T: StoreTx>(
+    rules: &R,
+    rows: &mut T,
+    record: Recording,
+    adopted: &Adopted,
+) -> Result<(), Abort<AdoptionRefused>> {
+    let binding = record.plan.binding().clone();
+    let (machine, operation) = (binding.machine, record.operation);
+    let (revision, next) = record.counter.allocate();
+    // The drift record's closing entry is the last of the four.
+    let closed = TimelineRevision(next.0 + 3);
+    let new = NewAdoption {
+        operation,
+        fence: record.fence.clone(),
+        binding: binding.clone(),
+        revision,
+        applied: adopted.applied,
+        observation: adopted.observation,
+        closed: record.drift.map(|drift| (drift, closed)),
+        at: record.now,
+    };
+    rows.insert_adoption(&new).await?;
+    let before = record.plan.revision().0;
+    let plan = AnyPlan::Committed(record.plan.commit(&adopted.admission, operation));
+    let guard = Guard::new().when(rules, Rule::RevisionUnchanged, Condition::Revision(before));
+    if rows.write_plan_state(&plan, &guard).await? == Written::Stale {
+        return Err(Abort::Refused(AdoptionRefused::NotAdoptable));
+    }
+    for data in entries(&binding, operation, record.drift, adopted) {
+        let by = By::Controller(Controller::owning(&record.fence));
+        let entry = NewEntry::of(&data, by, record.fence.epoch, None, record.now);
+        rows.append_entry(machine, &entry.about(binding.id)).await?;
+    }
+    Ok(())
+}
+
+fn entries(
+    binding: &bronzeward_core::plan::Binding,
+    operation: OperationId,
+    drift: Option<TimelineRevision>,
+    adopted: &Adopted,
+) -> Vec<Data> {
+    let observation = adopted.observation;
+    let mut entries = vec![
+        Data::AdoptionRecord {
+            plan: binding.id,
+            operation,
+            release: binding.release,
+            observation,
+        },
+        Data::OperationState {
+            operation,
+            from: None,
+            to: OperationState::Completed,
+            cause: None,
+            observation: Some(observation),
+        },
+        Data::AppliedChange {
+            release: adopted.applied.release,
+            source: adopted.applied.source,
+            baseline: adopted.applied.baseline,
+            operation,
+            observation,
+        },
+    ];
+    entries.extend(drift.map(|drift| Data::DriftClosed {
+        drift,
+        resolution: Resolution::Adopted,
+        observation: Some(observation),
+    }));
+    entries
+}
+
+/// Appends the refusal entry of an adoption that failed (EaR 3.2): every failed
+/// comparison, ascending. It authorises nothing.
+pub async fn record_refusal<W: World>(
+    db: &Db<W>,
+    plan: PlanId,
+    machine: MachineId,
+    refused: &NotAdopted,
+) -> Result<Committed<()>, Failure<()>> {
+    let rules = db.rules();
+    transact(db.store(), Kind::Job, async |tx| {
+        let (tx, installation) = tx.lock_installation(LockMode::Share).await?;
+        let lock = lock_by(&rules, Rule::MachineRowLock, LockMode::Update);
+        let (tx, _) = tx.lock_machine(machine, lock).await?;
+        let (mut open, now) = tx.open_at().await?;
+        let data = Data::Refusal {
+            plan,
+            operation: None,
+            comparisons: refused.comparisons(),
+            process_epoch: refused.process_epoch,
+        };
+        let entry = refusal_entry(db, &data, installation.epoch, now);
+        open.rows()
+            .append_entry(machine, &entry.about(plan))
+            .await?;
+        open.done(())
+    })
+    .await
+}
+
+fn refusal_entry<W: World>(db: &Db<W>, data: &Data, epoch: EpochId, now: DbTime) -> NewEntry {
+    let process = db.process();
+    let by = By::Controller(Controller::unowned(process.owner.clone(), process.epoch));
+    NewEntry::of(data, by, epoch, None, now)
+}

@@ -133,6 +133,7 @@ async fn start<R: Rules>(
         access: access(config)?,
         ingestion,
         ingester,
+        renderer,
         notifier: Arc::new(Bells::default()),
         cursor_key: CursorKey::new(cursor_key),
         start: StartMode::Normal,

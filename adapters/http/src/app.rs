@@ -52,6 +52,8 @@ pub struct App<W: World> {
     pub ingestion: Option<Arc<W::Ingestion>>,
     /// The workflow behind ingestions and fragments; none in a process without a provider.
     pub ingester: Option<Ingester<W>>,
+    /// What a plan's diff is read with; none in a process without a renderer.
+    pub renderer: Option<Arc<W::Renderer>>,
     pub notifier: Arc<W::Notifier>,
     pub cursor_key: CursorKey,
     pub start: StartMode,

@@ -6,10 +6,12 @@
 mod clusters;
 mod draft_entries;
 mod drafts;
+mod identities;
 mod ingestions;
 mod machines;
 mod observations;
 mod operations;
+mod plans;
 mod publications;
 mod releases;
 mod said;
@@ -73,6 +75,12 @@ pub async fn dispatch<W: World>(call: Call<'_, W>) -> Result<Response, Refused> 
         RouteId::ListOperations => operations::list(call).await,
         RouteId::ReadOperation => operations::read(call).await,
         RouteId::ListOperationEvents => operations::events(call).await,
+        RouteId::ListPlans => plans::list(call).await,
+        RouteId::ReadPlan => plans::read(call).await,
+        RouteId::CreatePlan => plans::create(call).await,
+        RouteId::ApprovePlan => plans::approve(call).await,
+        RouteId::ReadApproval => plans::read_approval(call).await,
+        RouteId::RevokeIdentity => identities::revoke(call).await,
         RouteId::ListActs => system::acts(call).await,
         RouteId::ReadIdentity => system::identity(call).await,
         RouteId::ReadServer => system::server(call).await,

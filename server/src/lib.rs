@@ -8,4 +8,5 @@ pub mod commands;
 pub mod config;
 mod ingestion;
 pub mod parts;
+mod publication;
 pub mod run;

@@ -79,7 +79,7 @@ pub async fn serve<R: Rules>(
     rules: R,
     shutdown: Shutdown,
 ) -> Result<(), ServeError> {
-    let starting = start(&config, rules);
+    let starting = start(&config, rules, &shutdown);
     let (app, listener) = tokio::time::timeout(STARTING, starting)
         .await
         .map_err(|_| ServeError::Slow)??;
@@ -104,6 +104,7 @@ pub async fn serve<R: Rules>(
 async fn start<R: Rules>(
     config: &Config,
     rules: R,
+    shutdown: &Shutdown,
 ) -> Result<(Arc<App<Real<R>>>, TcpListener), ServeError> {
     let pool = Pool::new(sessions(&config.database)?)
         .map_err(|_| part("database", "gives no sessions"))?;
@@ -126,6 +127,11 @@ async fn start<R: Rules>(
         let every = named.sweep.0;
         tokio::spawn(async move { ingester.sweeps(every).await });
     }
+    let notifier = Arc::new(Bells::default());
+    if let Some(worker) = crate::publication::worker(config, &db, renderer.as_ref(), &notifier)? {
+        let stop = shutdown.clone();
+        tokio::spawn(async move { worker.run(stop.wait()).await });
+    }
     let app = App {
         db,
         entropy,
@@ -134,7 +140,7 @@ async fn start<R: Rules>(
         ingestion,
         ingester,
         renderer,
-        notifier: Arc::new(Bells::default()),
+        notifier,
         cursor_key: CursorKey::new(cursor_key),
         start: StartMode::Normal,
         served: served(config),

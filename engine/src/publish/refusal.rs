@@ -274,3 +274,73 @@ fn evidence_moved(machine: MachineId) -> Member {
         ("rule", Member::text("publication-evidence")),
     ])
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bronzeward_core::dependency::{Class, Reason};
+    use bronzeward_core::id::{FragmentId, HeadId, ImportBaseRevisionId};
+    use bronzeward_core::revision::Revision;
+
+    fn classification(class: Class, reason: Reason) -> Classification {
+        Classification {
+            class,
+            reason: Some(reason),
+            scheduled: None,
+        }
+    }
+
+    #[test]
+    fn a_stale_input_names_each_conflict_with_what_was_expected_and_found() {
+        let head = HeadId::Fragment(FragmentId::from_bits(1));
+        let machine = MachineId::from_bits(2);
+        let base = ImportBaseRevisionId::from_bits(3);
+        let problem = stale(&[
+            StaleInput::Head {
+                head,
+                expected: Some(Revision(3)),
+                actual: Some(Revision(4)),
+            },
+            StaleInput::Machine {
+                machine,
+                expected: None,
+                actual: Some(base),
+            },
+        ]);
+        assert_eq!(problem.code, ProblemCode::StaleInput);
+        let said = problem.detail.as_deref();
+        assert_eq!(said, Some("Publication refused: 2 input(s) moved."));
+        let conflicts = Member::List(vec![
+            Member::object([
+                ("head", Member::text(head)),
+                ("expected", Member::Number(3)),
+                ("actual", Member::Number(4)),
+            ]),
+            Member::object([
+                ("machine", Member::text(machine)),
+                ("expected", Member::text("absent")),
+                ("actual", Member::text(base)),
+            ]),
+        ]);
+        assert_eq!(problem.members.get("conflicts"), Some(&conflicts));
+    }
+
+    #[test]
+    fn what_is_known_of_a_dependency_is_422_and_what_is_unknown_is_503() {
+        let code = |class, reason| {
+            let classification = classification(class, reason);
+            classified(true, "gen/a", 1, None, &classification).code
+        };
+        for (class, reason) in [
+            (Class::Blocked, Reason::SoftDeleted),
+            (Class::Lost, Reason::Destroyed),
+            (Class::Unknown, Reason::IdentityMismatch),
+        ] {
+            assert_eq!(code(class, reason), ProblemCode::ValidationFailed);
+        }
+        for reason in [Reason::Absent, Reason::Unreachable, Reason::Denied] {
+            let code = code(Class::Unknown, reason);
+            assert_eq!(code, ProblemCode::DependencyUnavailable);
+        }
+    }
+}

@@ -4,6 +4,8 @@ mod catalogue;
 mod guards;
 mod immutable;
 mod inventory;
+mod jobs;
 mod release;
 mod revisions;
 pub mod support;
+pub mod world;

@@ -12,7 +12,7 @@ use axum::middleware::Next;
 use axum::response::Response;
 use bronzeward_core::id::RequestId;
 use bronzeward_core::problem::ProblemCode;
-use bronzeward_engine::request::EpochRead;
+pub use bronzeward_engine::request::EpochRead;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderName, HeaderValue};
 

@@ -203,14 +203,16 @@ pub(super) static ROUTES: &[Route] = &[
         StatusCode::CREATED,
     )
     .by_human(RECOVERY)
-    .located(),
+    .located()
+    .later(),
     post::<operation::AccountAttempt, operation::OperationEntry>(
         RouteId::AccountAttempt,
         "/api/v1/operations/{operation}/attempts/{attempt}/accountings",
         StatusCode::CREATED,
     )
     .by_human(RECOVERY)
-    .located(),
+    .located()
+    .later(),
     post::<operation::ResolveOperation, operation::OperationEntry>(
         RouteId::ResolveOperation,
         "/api/v1/operations/{operation}/resolutions",

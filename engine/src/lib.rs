@@ -6,6 +6,7 @@
 
 pub mod authenticate;
 pub mod decide;
+pub mod dispatch;
 pub mod ingest;
 pub mod observe;
 pub mod plan_evidence;

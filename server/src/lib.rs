@@ -6,6 +6,7 @@
 
 pub mod commands;
 pub mod config;
+mod execution;
 mod ingestion;
 pub mod parts;
 mod publication;

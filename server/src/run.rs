@@ -132,6 +132,12 @@ async fn start<R: Rules>(
         let stop = shutdown.clone();
         tokio::spawn(async move { worker.run(stop.wait()).await });
     }
+    let controller = crate::execution::controller(config, &db, &notifier)?;
+    let executes = controller.is_some();
+    if let Some(controller) = controller {
+        let stop = shutdown.clone();
+        tokio::spawn(async move { controller.run(stop.wait()).await });
+    }
     let app = App {
         db,
         entropy,
@@ -143,7 +149,7 @@ async fn start<R: Rules>(
         notifier,
         cursor_key: CursorKey::new(cursor_key),
         start: StartMode::Normal,
-        served: served(config),
+        served: served(config, executes),
     };
     let listener = TcpListener::bind(config.listen)
         .await
@@ -262,7 +268,7 @@ fn seconds(length: Duration) -> i64 {
     i64::try_from(length.as_secs()).unwrap_or(i64::MAX)
 }
 
-fn served(config: &Config) -> Served {
+fn served(config: &Config, executes: bool) -> Served {
     let execution = config.execution.clone();
     let defaults = execution
         .as_ref()
@@ -292,6 +298,6 @@ fn served(config: &Config) -> Served {
             verification_deadline_seconds: defaults.verification_deadline.0.as_secs(),
             max_attempts: u64::from(defaults.max_attempts),
         },
-        execution: false,
+        execution: executes,
     }
 }

@@ -281,6 +281,22 @@ impl<M: Access> PlanReads for PgRows<M> {
         self.plan_rows(rows).await
     }
 
+    async fn approved_plans(&mut self, at: DbTime) -> Out<Vec<PlanRow>> {
+        let query = plan::table
+            .inner_join(plan_state::table)
+            .inner_join(import_base_revision::table)
+            .filter(plan_state::state.eq("approved"))
+            .filter(plan::expires_at.gt(Stamp(at)))
+            .order(plan::id)
+            .select((
+                PlanRecord::as_select(),
+                StateRecord::as_select(),
+                import_base_revision::configuration_digest,
+            ));
+        let rows: Vec<(PlanRecord, StateRecord, Vec<u8>)> = self.load(query).await?;
+        self.plan_rows(rows).await
+    }
+
     async fn approval(&mut self, of: ApprovalId) -> Out<Option<Approval>> {
         let query = approval::table
             .find(of.to_string())

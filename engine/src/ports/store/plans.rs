@@ -102,6 +102,13 @@ pub trait PlanReads {
         page: &Page<PlanId>,
     ) -> impl Future<Output = Result<Vec<PlanRow>, StoreError>> + Send;
 
+    /// The plans stored as approved that have not expired at `at`, by identifier: what a
+    /// controller looks through. How each reads is decided after.
+    fn approved_plans(
+        &mut self,
+        at: DbTime,
+    ) -> impl Future<Output = Result<Vec<PlanRow>, StoreError>> + Send;
+
     fn approval(
         &mut self,
         id: ApprovalId,

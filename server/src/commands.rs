@@ -18,6 +18,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::config::Config;
 use crate::parts::SystemEntropy;
 use crate::run::{self, ServeError};
+use crate::tokens::{self, TokenCommand};
 
 #[derive(Debug, Parser)]
 #[command(
@@ -41,6 +42,11 @@ pub enum Command {
     Migrate {
         #[arg(long)]
         config: PathBuf,
+    },
+    /// Automation tokens, with access to the database.
+    Token {
+        #[command(subcommand)]
+        command: TokenCommand,
     },
 }
 
@@ -85,6 +91,7 @@ pub async fn run<R: Rules>(cli: Cli, rules: R) -> Result<Vec<String>, ServeError
             Ok(Vec::new())
         }
         Command::Migrate { config } => migrate(&Config::read(&config)?).await,
+        Command::Token { command } => tokens::run(command, rules).await,
     }
 }
 

@@ -11,3 +11,4 @@ mod ingestion;
 pub mod parts;
 mod publication;
 pub mod run;
+mod tokens;

@@ -50,6 +50,8 @@ pub enum ServeError {
     Slow,
     #[error("the listener failed")]
     Listener,
+    #[error("token: {0}")]
+    Token(bronzeward_engine::tokens::Refusal),
 }
 
 pub(crate) fn part(place: &'static str, rule: &'static str) -> ServeError {
@@ -199,7 +201,7 @@ fn identity_provider<R: Rules>(
         .map_err(|_| part("auth.oidc.issuer", "may not be reached"))
 }
 
-fn access(config: &Config) -> Result<Access, ServeError> {
+pub(crate) fn access(config: &Config) -> Result<Access, ServeError> {
     let groups = &config.auth.roles;
     let roles = [
         (Role::Viewer, &groups.viewer),

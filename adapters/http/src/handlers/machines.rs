@@ -66,6 +66,9 @@ pub(super) fn body(row: &MachineRow) -> Result<Machine, Refused> {
         talos_endpoint: row.endpoint.to_string(),
         desired: wire::opt_id(row.state.desired)?,
         applied,
+        // Not answered yet: the latest observation that read a configuration, and whether
+        // Desired's artifact differs from an Applied (PA §8.3, §9.3). Until both are read here,
+        // a machine with an Applied is answered as not pending.
         observed: None,
         pending_convergence: row.state.desired.is_some() && row.state.applied.is_none(),
         frozen: row.frozen,

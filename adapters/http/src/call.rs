@@ -269,14 +269,6 @@ impl<'a, W: World> Call<'a, W> {
         cursor::Scope::new(collection, filters, descending, read.epoch)
     }
 
-    /// The scope of the same list in oldest order, whatever this page's order is.
-    pub fn oldest_scope(&self, read: EpochRead) -> cursor::Scope {
-        let parent: Vec<&str> = self.params.values().map(String::as_str).collect();
-        let collection = format!("{} {}", self.route.path, parent.join("/"));
-        let filters = self.query.filters().filter(|(name, _)| *name != "order");
-        cursor::Scope::new(collection, filters, false, read.epoch)
-    }
-
     /// A page's answer; `position` is an item's place in the order.
     pub fn paged<T, U: Serialize>(
         &self,

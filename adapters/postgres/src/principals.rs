@@ -139,10 +139,7 @@ impl<M: Access> PrincipalReads for PgRows<M> {
             .find(of.to_string())
             .select(PrincipalRecord::as_select());
         let found: Option<PrincipalRecord> = self.optional(query).await?;
-        Ok(found
-            .map(|row| row.row(None))
-            .transpose()?
-            .map(|row| row.principal))
+        found.map(PrincipalRecord::principal).transpose()
     }
 
     async fn human(&mut self, issuer: &str, subject: &str) -> Out<Option<Principal>> {
@@ -151,10 +148,7 @@ impl<M: Access> PrincipalReads for PgRows<M> {
             .filter(principal::sub.eq(subject.to_owned()))
             .select(PrincipalRecord::as_select());
         let found: Option<PrincipalRecord> = self.optional(query).await?;
-        Ok(found
-            .map(|row| row.row(None))
-            .transpose()?
-            .map(|row| row.principal))
+        found.map(PrincipalRecord::principal).transpose()
     }
 
     async fn service(&mut self, name: &str) -> Out<Option<Principal>> {
@@ -162,10 +156,7 @@ impl<M: Access> PrincipalReads for PgRows<M> {
             .filter(principal::name.eq(name.to_owned()))
             .select(PrincipalRecord::as_select());
         let found: Option<PrincipalRecord> = self.optional(query).await?;
-        Ok(found
-            .map(|row| row.row(None))
-            .transpose()?
-            .map(|row| row.principal))
+        found.map(PrincipalRecord::principal).transpose()
     }
 
     async fn token(&mut self, of: TokenId) -> Out<Option<(Token, Principal)>> {
@@ -175,7 +166,7 @@ impl<M: Access> PrincipalReads for PgRows<M> {
             .select((TokenRecord::as_select(), PrincipalRecord::as_select()));
         let found: Option<(TokenRecord, PrincipalRecord)> = self.optional(query).await?;
         found
-            .map(|(token, owner)| Ok((token.token()?, owner.row(None)?.principal)))
+            .map(|(token, owner)| Ok((token.token()?, owner.principal()?)))
             .transpose()
     }
 

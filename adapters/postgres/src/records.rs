@@ -255,6 +255,11 @@ pub(crate) struct PrincipalRecord {
 }
 
 impl PrincipalRecord {
+    /// The principal alone, where no token is asked for.
+    pub(crate) fn principal(self) -> Out<Principal> {
+        self.row(None).map(|row| row.principal)
+    }
+
     pub(crate) fn row(self, token: Option<&str>) -> Out<PrincipalRow> {
         let subject = match (
             self.kind.as_str(),

@@ -193,7 +193,7 @@ pub async fn timeline<W: World>(call: Call<'_, W>) -> Handled {
         .last()
         .filter(|_| page.more)
         .map(|last| cursor::encode(&call.app.cursor_key, &scope, last.number.to_string()));
-    let oldest = call.oldest_scope(read);
+    let oldest = call.scope(read, false);
     let tail = page
         .tail
         .map(|tail| cursor::encode(&call.app.cursor_key, &oldest, tail.0.to_string()));

@@ -10,6 +10,7 @@ use bronzeward_engine::dispatch::{Controller, Settings};
 use bronzeward_engine::observe::Observer;
 use bronzeward_engine::ports::node::ReadLimits;
 use bronzeward_engine::ports::provider::KeyName;
+use bronzeward_engine::ports::renderer::Renderer;
 use bronzeward_engine::world::Db;
 use bronzeward_openbao::Executor;
 use bronzeward_talos::ReadOnlyTalos;
@@ -28,10 +29,10 @@ const LIMITS: ReadLimits = ReadLimits {
 const INTERVAL: Duration = Duration::from_secs(5);
 
 /// The reader of nodes, with the executor's read of their access.
-pub fn observer<R: Rules>(
+pub fn observer<R: Rules, D: Renderer + 'static>(
     provider: &Provider,
-    db: &Db<Real<R>>,
-) -> Result<Observer<Real<R>>, ServeError> {
+    db: &Db<Real<R, D>>,
+) -> Result<Observer<Real<R, D>>, ServeError> {
     let artifact_key = KeyName::parse(&provider.keys.artifact)
         .ok_or(part("provider.keys", "is a Transit key's name"))?;
     let executor = Executor::new(
@@ -44,11 +45,11 @@ pub fn observer<R: Rules>(
 }
 
 /// The controller, in a process with a provider that executes.
-pub fn controller<R: Rules>(
+pub fn controller<R: Rules, D: Renderer + 'static>(
     config: &Config,
-    db: &Db<Real<R>>,
+    db: &Db<Real<R, D>>,
     notifier: &Arc<Bells>,
-) -> Result<Option<Controller<Real<R>>>, ServeError> {
+) -> Result<Option<Controller<Real<R, D>>>, ServeError> {
     let (Some(provider), Some(execution)) = (&config.provider, &config.execution) else {
         return Ok(None);
     };

@@ -10,7 +10,7 @@ use bronzeward_engine::ports::{
     Alert, AlertSink, Entropy, HumanClaims, HumanTokenRefusal, HumanTokens, Notifier, Tasks, Timer,
     Wake,
 };
-use bronzeward_engine::world::World;
+use bronzeward_engine::world::{Permit, World};
 use bronzeward_machinery::MachineryRenderer;
 use bronzeward_wake::Bell;
 
@@ -35,7 +35,7 @@ impl<R: Rules, D: Renderer + 'static> World for Real<R, D> {
     type Executor = bronzeward_openbao::Executor;
     type Metadata = bronzeward_openbao::Metadata;
     type Reader = bronzeward_talos::ReadOnlyTalos;
-    type Writer = bronzeward_talos::MutatingTalos<()>;
+    type Writer = bronzeward_talos::MutatingTalos<Permit>;
     type Renderer = D;
 }
 

@@ -144,6 +144,7 @@ async fn start<R: Rules, D: Renderer + 'static>(
     let executes = controller.is_some();
     if let Some(controller) = controller {
         let stop = shutdown.clone();
+        let controller = Arc::new(controller);
         tokio::spawn(async move { controller.run(stop.wait()).await });
     }
     let app = App {

@@ -21,6 +21,7 @@ mod principals;
 mod releases;
 mod requests;
 mod sources;
+mod standing;
 mod timeline;
 mod tokens;
 
@@ -50,6 +51,7 @@ pub use sources::{
     NewFragment, NewImportBase, NewProfile, ProfileRevisionRow, ReferenceRow, SourceReads,
     SourceWrites,
 };
+pub use standing::{DriftRecord, Seen, Standing, StandingReads};
 pub use timeline::{
     ControllerRow, EntryRow, NewEntry, Order, TimelinePage, TimelineReads, TimelineWrites,
 };
@@ -106,6 +108,7 @@ pub trait StoreReads:
     + AdoptionReads
     + ObservationReads
     + ReleaseReads
+    + StandingReads
     + TimelineReads
     + TokenReads
     + Send

@@ -110,7 +110,7 @@ rules! {
     /// Without it a process started before a recovery entry claims, takes over,
     /// commits or starts an ingestion after it.
     ProcessEpoch: Decision;
-    /// Without it a lapsed or foreign job is claimed from a worker that still runs it.
+    /// Without it a job that another worker claimed meanwhile, or still runs, is claimed.
     JobEligible: Guard;
     /// Without it a deadline that passes while a statement waits for the row goes
     /// unseen.
@@ -300,6 +300,8 @@ rules! {
     CancelledForGoodOnly: Decision;
     /// Without it an answer of a superseded owner is recorded as the operation's.
     ResponseByOwner: Guard;
+    /// Without it a superseded owner ends an operation, or classifies it, on its own word.
+    VerdictByOwner: Guard;
     /// Without it a second answer replaces the first.
     OneResponsePerAttempt: Schema("response_attempt_key");
 

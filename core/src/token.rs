@@ -68,7 +68,21 @@ impl fmt::Debug for TokenText {
     }
 }
 
-/// SHA-256 of a token's secret.
+/// SHA-256 of a token's secret. Digests are compared by [`TokenDigest::is`] alone:
+///
+/// ```
+/// # use bronzeward_core::token::TokenDigest;
+/// let digest = TokenDigest::from_bytes([7; 32]);
+/// assert!(digest.is(&digest));
+/// ```
+///
+/// A comparison that ends at the first byte that differs does not compile:
+///
+/// ```compile_fail,E0369
+/// # use bronzeward_core::token::TokenDigest;
+/// let digest = TokenDigest::from_bytes([7; 32]);
+/// assert!(digest == digest);
+/// ```
 #[derive(Clone, Copy)]
 pub struct TokenDigest([u8; 32]);
 

@@ -138,6 +138,7 @@ async fn start<R: Rules>(
     let executes = controller.is_some();
     if let Some(controller) = controller {
         let stop = shutdown.clone();
+        let controller = Arc::new(controller);
         tokio::spawn(async move { controller.run(stop.wait()).await });
     }
     let app = App {
@@ -151,6 +152,11 @@ async fn start<R: Rules>(
         notifier,
         cursor_key: CursorKey::new(cursor_key),
         start: StartMode::Normal,
+        controller_lease: config
+            .execution
+            .as_ref()
+            .filter(|_| executes)
+            .map(|part| crate::ingestion::span(part.lease.0)),
         served: served(config, executes),
     };
     let listener = TcpListener::bind(config.listen)

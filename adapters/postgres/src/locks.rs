@@ -26,7 +26,7 @@ use crate::lock::runs;
 use crate::records;
 use crate::schema;
 use crate::store::PgTx;
-use crate::time::{Stamp, clock_timestamp};
+use crate::time::{Stamp, clock_timestamp, transaction_timestamp};
 
 pub(crate) fn texts<T: Display>(ids: impl IntoIterator<Item = T>) -> Vec<String> {
     ids.into_iter().map(|id| id.to_string()).collect()
@@ -134,14 +134,14 @@ impl Locks for PgTx {
     async fn lock_claims(
         &mut self,
         claims: &BTreeSet<IngestionId>,
-        mode: LockMode,
+        mode: Option<LockMode>,
     ) -> Out<Vec<ClaimRow>> {
         use schema::staging_claim::dsl;
         let query = dsl::staging_claim
             .filter(dsl::id.eq_any(texts(claims)))
             .order(dsl::id)
             .select(records::Claim::as_select());
-        let rows = load_locked!(self, query, Some(mode))?;
+        let rows = load_locked!(self, query, mode)?;
         rows.into_iter().map(ClaimRow::try_from).collect()
     }
 
@@ -192,14 +192,14 @@ impl Locks for PgTx {
     async fn lock_operations(
         &mut self,
         operations: &BTreeSet<OperationId>,
-        mode: LockMode,
+        mode: Option<LockMode>,
     ) -> Out<Vec<OperationRow>> {
         use schema::operation::dsl;
         let query = dsl::operation
             .filter(dsl::id.eq_any(texts(operations)))
             .order(dsl::id)
             .select(records::Operation::as_select());
-        let rows = load_locked!(self, query, Some(mode))?;
+        let rows = load_locked!(self, query, mode)?;
         rows.into_iter().map(OperationRow::try_from).collect()
     }
 
@@ -227,6 +227,11 @@ impl Locks for PgTx {
 
     async fn now(&mut self) -> Result<DbTime, StoreError> {
         let at: Stamp = self.one(diesel::select(clock_timestamp())).await?;
+        Ok(at.0)
+    }
+
+    async fn began(&mut self) -> Result<DbTime, StoreError> {
+        let at: Stamp = self.one(diesel::select(transaction_timestamp())).await?;
         Ok(at.0)
     }
 }

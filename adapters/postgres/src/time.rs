@@ -19,6 +19,11 @@ diesel::define_sql_function! {
     fn clock_timestamp() -> Timestamptz;
 }
 
+diesel::define_sql_function! {
+    /// The transaction's start, as `now()`.
+    fn transaction_timestamp() -> Timestamptz;
+}
+
 /// A `timestamptz`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, AsExpression, FromSqlRow)]
 #[diesel(sql_type = Timestamptz)]

@@ -158,7 +158,8 @@ impl<W: World> Commit<'_, W> {
             return tx.refuse(refusal::draft_moved(bound.draft).into()).await;
         };
         let ids = std::iter::once(self.owned.operation).collect();
-        let (tx, mut operations) = tx.lock_operations(&ids, LockMode::Update).await?;
+        let first = lock_by(&rules, Rule::FencedRowLockedFirst, LockMode::Update);
+        let (tx, mut operations) = tx.lock_operations(&ids, first).await?;
         let (open, at) = tx.open_at().await?;
         let Some(operation) = operations.pop() else {
             return open.refuse(Refused::Lost).await;

@@ -18,7 +18,7 @@ use crate::ports::store::{
 use crate::rows::{OperationRow, Signed};
 use crate::tx::claims::event;
 use crate::tx::level::Operations;
-use crate::tx::{Abort, Failure, Held, Kind, Tx, transact};
+use crate::tx::{Abort, Failure, Held, Kind, Tx, lock_by, transact};
 use crate::world::{Db, World};
 
 /// A publication that this worker owns.
@@ -46,22 +46,7 @@ pub enum NotOwned {
 pub(crate) fn owner(rules: &impl Rules, token: &Fence, current: EpochId) -> Guard {
     Guard::new()
         .when(rules, Rule::FenceState, Condition::StateIn(vec!["running"]))
-        .when(
-            rules,
-            Rule::FenceOwner,
-            Condition::Owner(token.owner.clone()),
-        )
-        .when(
-            rules,
-            Rule::FenceGeneration,
-            Condition::Generation(token.generation),
-        )
-        .when(rules, Rule::FenceEpoch, Condition::OwnerEpoch(token.epoch))
-        .when(
-            rules,
-            Rule::FenceEpoch,
-            Condition::Given(token.epoch == current),
-        )
+        .fenced(rules, token, current)
         .when(rules, Rule::LeaseLive, Condition::LeaseLive)
 }
 
@@ -81,7 +66,8 @@ fn eligible(rules: &impl Rules, row: &OperationRow) -> Guard {
         "queued" => "queued",
         _ => "running",
     };
-    let guard = Guard::new().and(Condition::StateIn(vec![state]));
+    let seen = Condition::StateIn(vec![state]);
+    let guard = Guard::new().when(rules, Rule::JobEligible, seen);
     match state {
         "queued" => guard,
         _ => guard.when(rules, Rule::JobEligible, Condition::LeaseLapsed),
@@ -89,11 +75,13 @@ fn eligible(rules: &impl Rules, row: &OperationRow) -> Guard {
 }
 
 async fn locked<T: StoreTx>(
+    rules: &impl Rules,
     tx: Tx<T, crate::tx::level::InstallationState>,
     operation: OperationId,
 ) -> Result<(Tx<T, Operations>, Option<Held<OperationRow>>), Abort<NotOwned>> {
     let ids = std::iter::once(operation).collect();
-    let (tx, mut rows) = tx.lock_operations(&ids, LockMode::Update).await?;
+    let first = lock_by(rules, Rule::FencedRowLockedFirst, LockMode::Update);
+    let (tx, mut rows) = tx.lock_operations(&ids, first).await?;
     Ok((tx, rows.pop()))
 }
 
@@ -108,7 +96,7 @@ pub async fn claim<W: World>(db: &Db<W>, lease: Span) -> Result<Owned, Failure<N
         let Some(candidate) = tx.peek().publish_candidate().await? else {
             return tx.refuse(NotOwned::Nothing).await;
         };
-        let (tx, row) = locked(tx, candidate).await?;
+        let (tx, row) = locked(&rules, tx, candidate).await?;
         let (mut open, at) = tx.open_at().await?;
         let Some(row) = row else {
             return open.refuse(NotOwned::Nothing).await;
@@ -156,7 +144,7 @@ pub async fn extend<W: World>(
     let rules = db.rules();
     transact(db.store(), Kind::Job, async |tx| {
         let (tx, installation) = tx.lock_installation(LockMode::Share).await?;
-        let (tx, _) = locked(tx, owned.operation).await?;
+        let (tx, _) = locked(&rules, tx, owned.operation).await?;
         let (mut open, at) = tx.open_at().await?;
         let guard = owner(&rules, &owned.fence, installation.epoch);
         let until = lease_from(at, lease);
@@ -182,7 +170,7 @@ pub async fn fail<W: World>(
     let rules = db.rules();
     transact(db.store(), Kind::Job, async |tx| {
         let (tx, installation) = tx.lock_installation(LockMode::Share).await?;
-        let (tx, _) = locked(tx, owned.operation).await?;
+        let (tx, _) = locked(&rules, tx, owned.operation).await?;
         let (mut open, at) = tx.open_at().await?;
         let guard = owner(&rules, &owned.fence, installation.epoch);
         let end = JobEnd::Failed(problem.clone());

@@ -15,11 +15,12 @@ use bronzeward_core::job::Event;
 use bronzeward_core::principal::{By, Controller, Signed};
 use bronzeward_core::problem::Problem;
 use bronzeward_core::release::BoundDraft;
+use bronzeward_core::rules::{Rule, Rules};
 use bronzeward_core::time::{DbTime, Span};
 
 use super::claims::{claim_of, event, fail_operation, owned, running, writable};
 use super::drafts::unmoved;
-use super::{Abort, Failure, Kind, OpenTx, transact};
+use super::{Abort, Failure, Kind, OpenTx, lock_by, transact};
 use crate::ports::provider::Ciphertext;
 use crate::ports::store::{
     Authorship, ClaimEnd, ClaimWrites, DraftReads, DraftWrites, EntryKind, EntryOfDraft, JobEnd,
@@ -72,17 +73,17 @@ impl Owned {
     }
 
     /// Locks installation state, claim and operation, and opens.
-    async fn lock<T: StoreTx>(
+    async fn lock<T: StoreTx, R: Rules>(
         &self,
+        rules: &R,
         tx: super::Tx<T, super::level::Start>,
     ) -> Result<Under<T>, Abort<ClaimRefusal>> {
         let (tx, installation) = tx.lock_installation(LockMode::Share).await?;
         let current = installation.epoch;
-        let (tx, mut claims) = tx
-            .lock_claims(&BTreeSet::from([self.claim]), LockMode::Update)
-            .await?;
+        let first = lock_by(rules, Rule::FencedRowLockedFirst, LockMode::Update);
+        let (tx, mut claims) = tx.lock_claims(&BTreeSet::from([self.claim]), first).await?;
         let operations = self.operation.into_iter().collect();
-        let (tx, _) = tx.lock_operations(&operations, LockMode::Update).await?;
+        let (tx, _) = tx.lock_operations(&operations, first).await?;
         let (open, now) = tx.open_at().await?;
         let Some(row) = claims.pop() else {
             return open.refuse(ClaimRefusal::Ended).await;
@@ -100,7 +101,7 @@ impl Owned {
     pub async fn extend<W: World>(&self, db: &Db<W>, lease: Span) -> Run<()> {
         let rules = db.rules();
         transact(db.store(), Kind::Heartbeat, async |tx| {
-            let mut under = self.lock(tx).await?;
+            let mut under = self.lock(&rules, tx).await?;
             let extended =
                 match under
                     .claim
@@ -133,7 +134,7 @@ impl Owned {
     pub async fn record<W: World>(&self, db: &Db<W>, what: &Event) -> Run<()> {
         let rules = db.rules();
         transact(db.store(), Kind::Job, async |tx| {
-            let mut under = self.lock(tx).await?;
+            let mut under = self.lock(&rules, tx).await?;
             // An extension of nothing: it asks whether the run still owns the claim.
             let owns =
                 under
@@ -161,7 +162,7 @@ impl Owned {
     ) -> Run<()> {
         let rules = db.rules();
         transact(db.store(), Kind::Job, async |tx| {
-            let mut under = self.lock(tx).await?;
+            let mut under = self.lock(&rules, tx).await?;
             let stored = under
                 .claim
                 .store_payload(&rules, &self.fence, under.current, under.now);
@@ -191,7 +192,7 @@ impl Owned {
     pub async fn refuse<W: World>(&self, db: &Db<W>, problem: &Problem) -> Run<()> {
         let rules = db.rules();
         transact(db.store(), Kind::Job, async |tx| {
-            let mut under = self.lock(tx).await?;
+            let mut under = self.lock(&rules, tx).await?;
             let refused = under
                 .claim
                 .refuse(&rules, &self.fence, under.current, under.now);
@@ -259,13 +260,12 @@ impl Owned {
             .await?;
         let (mut tx, draft) = tx.lock_draft(target.bound.draft, LockMode::Update).await?;
         let active = tx.peek().active_publication(target.bound.draft).await?;
-        let (tx, mut claims) = tx
-            .lock_claims(&BTreeSet::from([self.claim]), LockMode::Update)
-            .await?;
+        let first = lock_by(&rules, Rule::FencedRowLockedFirst, LockMode::Update);
+        let (tx, mut claims) = tx.lock_claims(&BTreeSet::from([self.claim]), first).await?;
         let author = BTreeMap::from([(target.by.principal, Some(LockMode::KeyShare))]);
         let (tx, _) = tx.lock_principals(&author).await?;
         let operations: BTreeSet<OperationId> = self.operation.into_iter().collect();
-        let (tx, _) = tx.lock_operations(&operations, LockMode::Update).await?;
+        let (tx, _) = tx.lock_operations(&operations, first).await?;
         let (mut open, now) = tx.open_at().await?;
         let (Some(claim), Some(draft)) = (claims.pop(), draft) else {
             return open.refuse(Unwritten::Claim(ClaimRefusal::Ended)).await;

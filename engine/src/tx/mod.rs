@@ -8,6 +8,7 @@
 pub mod adoption;
 mod approvals;
 pub(crate) mod claims;
+pub mod dispatch;
 mod drafts;
 mod entries;
 mod ingest;
@@ -211,12 +212,12 @@ impl<T: StoreTx, L> Tx<T, L> {
     pub async fn lock_claims(
         mut self,
         claims: &BTreeSet<IngestionId>,
-        mode: LockMode,
+        mode: impl Into<Option<LockMode>>,
     ) -> Result<(Tx<T, Claims>, Vec<Held<ClaimRow>>), StoreError>
     where
         L: Before<Claims>,
     {
-        let rows = self.raw.lock_claims(claims, mode).await?;
+        let rows = self.raw.lock_claims(claims, mode.into()).await?;
         Ok((self.down(), held(rows)))
     }
 
@@ -258,12 +259,12 @@ impl<T: StoreTx, L> Tx<T, L> {
     pub async fn lock_operations(
         mut self,
         operations: &BTreeSet<OperationId>,
-        mode: LockMode,
+        mode: impl Into<Option<LockMode>>,
     ) -> Result<(Tx<T, Operations>, Vec<Held<OperationRow>>), StoreError>
     where
         L: Before<Operations>,
     {
-        let rows = self.raw.lock_operations(operations, mode).await?;
+        let rows = self.raw.lock_operations(operations, mode.into()).await?;
         Ok((self.down(), held(rows)))
     }
 
@@ -295,7 +296,10 @@ impl<T: StoreTx> OpenTx<T> {
         rules: &impl Rules,
     ) -> Result<(ActsTx<T>, DbTime), StoreError> {
         let ordered = rules.enforced(Rule::ActOrderLock);
-        let at = self.raw.lock_acts(ordered).await?;
+        let mut at = self.raw.lock_acts(ordered).await?;
+        if !rules.enforced(Rule::TimeAfterLastLock) {
+            at = self.raw.began().await?;
+        }
         Ok((ActsTx { raw: self.raw, at }, at))
     }
 

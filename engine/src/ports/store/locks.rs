@@ -77,7 +77,7 @@ pub trait Locks {
     fn lock_claims(
         &mut self,
         claims: &BTreeSet<IngestionId>,
-        mode: LockMode,
+        mode: Option<LockMode>,
     ) -> impl Future<Output = Rows<ClaimRow>> + Send;
 
     fn lock_principals(
@@ -100,7 +100,7 @@ pub trait Locks {
     fn lock_operations(
         &mut self,
         operations: &BTreeSet<OperationId>,
-        mode: LockMode,
+        mode: Option<LockMode>,
     ) -> impl Future<Output = Rows<OperationRow>> + Send;
 
     /// The cluster's rollout row, which only commitments take (EaR 3.2).
@@ -118,4 +118,8 @@ pub trait Locks {
 
     /// `clock_timestamp()` now; after the last lock of a transaction that records no act.
     fn now(&mut self) -> impl Future<Output = Result<DbTime, StoreError>> + Send;
+
+    /// When the transaction began, which no wait of its own moves: what a time is taken from
+    /// where the rule that reads it later is dropped.
+    fn began(&mut self) -> impl Future<Output = Result<DbTime, StoreError>> + Send;
 }

@@ -15,6 +15,7 @@ mod inventory;
 mod jobs;
 mod locks;
 mod observations;
+mod operations;
 mod page;
 mod plans;
 mod principals;
@@ -35,6 +36,7 @@ pub use inventory::{
 pub use jobs::{JobEnd, JobReads, JobWrites, NewJob, NewWork, OperationFilter};
 pub use locks::{LockMode, Locks, Select};
 pub use observations::{ObservationReads, ObservationWrites};
+pub use operations::{AccountedRow, Marks, NewAccounting, OperationReads, OperationWrites};
 pub use page::{Page, Paged};
 pub use plans::{
     NewIdentityRevocation, OpenDrift, PlanFilter, PlanReads, PlanRow, PlanWrites, PlannedMachine,
@@ -107,6 +109,7 @@ pub trait StoreReads:
     + PlanReads
     + AdoptionReads
     + ObservationReads
+    + OperationReads
     + ReleaseReads
     + StandingReads
     + TimelineReads
@@ -135,6 +138,7 @@ pub trait StoreTx:
     + PlanWrites
     + AdoptionWrites
     + ObservationWrites
+    + OperationWrites
     + ReleaseWrites
     + TimelineWrites
     + TokenWrites

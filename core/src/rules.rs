@@ -300,6 +300,8 @@ rules! {
     CancelledForGoodOnly: Decision;
     /// Without it an answer of a superseded owner is recorded as the operation's.
     ResponseByOwner: Guard;
+    /// Without it a superseded owner ends an operation, or classifies it, on its own word.
+    VerdictByOwner: Guard;
     /// Without it a second answer replaces the first.
     OneResponsePerAttempt: Schema("response_attempt_key");
 

@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use bronzeward_core::attempt::Recorded;
 use bronzeward_core::epoch::ProcessEpoch;
 use bronzeward_core::fence::Owner;
 use bronzeward_core::id::{EpochId, Id};
@@ -19,10 +20,29 @@ use crate::ports::provider::{
 use crate::ports::renderer::Renderer;
 use crate::ports::store::Store;
 use crate::ports::{AlertSink, Entropy, HumanTokens, Notifier, Tasks, Timer};
+use crate::tx::Committed;
 
 /// A world's transactions and snapshots.
 pub type RawTx<W> = <<W as World>::Store as Store>::Tx;
 pub type RawSnapshot<W> = <<W as World>::Store as Store>::Snapshot;
+
+/// What the mutating client consumes for its one request: an attempt that its transaction
+/// committed. Nothing else makes one (EaR 3.3), so a request without an attempt does not
+/// compile:
+///
+/// ```compile_fail
+/// // covers-part: EaR-DIS-2 (by type)
+/// # use bronzeward_core::attempt::Recorded;
+/// # use bronzeward_engine::world::Permit;
+/// fn permit(uncommitted: Recorded) -> Permit { uncommitted.into() }
+/// ```
+///
+/// ```
+/// # use bronzeward_core::attempt::Recorded;
+/// # use bronzeward_engine::world::Permit;
+/// fn recorded(permit: Permit) -> Recorded { permit.into_inner() }
+/// ```
+pub type Permit = Committed<Recorded>;
 
 /// Names a type per port and the rules.
 pub trait World: Send + Sync + 'static {
@@ -39,7 +59,7 @@ pub trait World: Send + Sync + 'static {
     type Executor: ExecutorSecrets;
     type Metadata: DependencyMetadata;
     type Reader: NodeReader;
-    type Writer: NodeWriter;
+    type Writer: NodeWriter<Permit = Permit>;
     type Renderer: Renderer + 'static;
 }
 

@@ -6,16 +6,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bronzeward_core::rules::Rules;
-use bronzeward_engine::dispatch::{Controller, Settings};
+use bronzeward_engine::dispatch::{Controller, Parts, Settings};
 use bronzeward_engine::observe::Observer;
 use bronzeward_engine::ports::node::ReadLimits;
 use bronzeward_engine::ports::provider::KeyName;
 use bronzeward_engine::world::Db;
-use bronzeward_openbao::Executor;
-use bronzeward_talos::ReadOnlyTalos;
+use bronzeward_openbao::{Executor, Metadata};
+use bronzeward_talos::{MutatingTalos, ReadOnlyTalos};
 
 use crate::config::{Config, Provider};
-use crate::parts::{Bells, Real};
+use crate::ingestion::span;
+use crate::parts::{Bells, LoggedAlerts, Real, SystemTasks, SystemTimer};
 use crate::run::{ServeError, endpoint, part};
 
 /// How long a node may take to accept a connection, and to answer a call.
@@ -27,19 +28,23 @@ const LIMITS: ReadLimits = ReadLimits {
 /// How often approved plans are looked for where no wake-up says so.
 const INTERVAL: Duration = Duration::from_secs(5);
 
+/// How long an accepted configuration is left to settle between two looks at its node.
+const SETTLING: Duration = Duration::from_secs(1);
+
+fn executor(provider: &Provider) -> Result<Arc<Executor>, ServeError> {
+    let artifact_key = KeyName::parse(&provider.keys.artifact)
+        .ok_or(part("provider.keys", "is a Transit key's name"))?;
+    let token_file = &provider.executor_token_file;
+    let executor = Executor::new(&endpoint(provider)?, token_file, artifact_key);
+    Ok(Arc::new(executor))
+}
+
 /// The reader of nodes, with the executor's read of their access.
 pub fn observer<R: Rules>(
     provider: &Provider,
     db: &Db<Real<R>>,
 ) -> Result<Observer<Real<R>>, ServeError> {
-    let artifact_key = KeyName::parse(&provider.keys.artifact)
-        .ok_or(part("provider.keys", "is a Transit key's name"))?;
-    let executor = Executor::new(
-        &endpoint(provider)?,
-        &provider.executor_token_file,
-        artifact_key,
-    );
-    let (executor, reader) = (Arc::new(executor), Arc::new(ReadOnlyTalos));
+    let (executor, reader) = (executor(provider)?, Arc::new(ReadOnlyTalos));
     Ok(Observer::new(db.clone(), executor, reader, LIMITS))
 }
 
@@ -52,13 +57,27 @@ pub fn controller<R: Rules>(
     let (Some(provider), Some(execution)) = (&config.provider, &config.execution) else {
         return Ok(None);
     };
-    Ok(Some(Controller {
+    let metadata = Metadata::new(&endpoint(provider)?, &provider.metadata_token_file);
+    let parts = Parts {
         db: db.clone(),
         observer: observer(provider, db)?,
+        executor: executor(provider)?,
+        metadata: Arc::new(metadata),
+        writer: Arc::new(MutatingTalos::new()),
+        timer: Arc::new(SystemTimer),
+        tasks: Arc::new(SystemTasks),
         notifier: Arc::clone(notifier),
-        settings: Settings {
-            interval: INTERVAL,
-            longest_pause: execution.drift_interval.0.max(INTERVAL),
-        },
-    }))
+        alerts: Arc::new(LoggedAlerts),
+    };
+    // A pass extends what this process only keeps, and looks where a reading is due.
+    let lease = execution.lease.0;
+    let interval = INTERVAL.min(execution.recovery_interval.0).min(lease / 3);
+    let settings = Settings {
+        interval,
+        longest_pause: execution.drift_interval.0.max(INTERVAL),
+        lease: span(lease),
+        recovery_interval: execution.recovery_interval.0,
+        settling: SETTLING,
+    };
+    Ok(Some(Controller::new(parts, settings)))
 }

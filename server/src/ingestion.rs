@@ -25,7 +25,7 @@ const LIMITS: ReadLimits = ReadLimits {
     call: Duration::from_secs(10),
 };
 
-fn span(length: Duration) -> Span {
+pub(crate) fn span(length: Duration) -> Span {
     Span::millis(i64::try_from(length.as_millis()).unwrap_or(i64::MAX))
 }
 

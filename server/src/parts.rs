@@ -9,7 +9,7 @@ use bronzeward_engine::ports::{
     Alert, AlertSink, Entropy, HumanClaims, HumanTokenRefusal, HumanTokens, Notifier, Tasks, Timer,
     Wake,
 };
-use bronzeward_engine::world::World;
+use bronzeward_engine::world::{Permit, World};
 use bronzeward_wake::Bell;
 
 /// The world of a running server, under rules it cannot change.
@@ -30,7 +30,7 @@ impl<R: Rules> World for Real<R> {
     type Executor = bronzeward_openbao::Executor;
     type Metadata = bronzeward_openbao::Metadata;
     type Reader = bronzeward_talos::ReadOnlyTalos;
-    type Writer = bronzeward_talos::MutatingTalos<()>;
+    type Writer = bronzeward_talos::MutatingTalos<Permit>;
     type Renderer = bronzeward_machinery::MachineryRenderer;
 }
 

@@ -138,6 +138,7 @@ async fn start<R: Rules>(
     let executes = controller.is_some();
     if let Some(controller) = controller {
         let stop = shutdown.clone();
+        let controller = Arc::new(controller);
         tokio::spawn(async move { controller.run(stop.wait()).await });
     }
     let app = App {

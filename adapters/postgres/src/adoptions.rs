@@ -1,16 +1,17 @@
 //! The adoption record (EaR 6.3): an operation created in `completed`, Applied and
 //! Desired, the record, and the bound drift record closed.
 
+use bronzeward_core::drift::Resolution;
 use bronzeward_core::id::{MachineId, OperationId, PlanId};
 use bronzeward_core::plan::PlanOperation;
 use bronzeward_engine::ports::store::{
-    AdoptionReads, AdoptionWrites, NewAdoption, StoreError, Written,
+    AdoptionReads, AdoptionWrites, NewAdoption, OperationWrites,
 };
 use diesel::prelude::*;
 
 use crate::convert::{Out, fault, opt_id};
-use crate::guard::written;
-use crate::schema::{adoption_record, drift_record, machine_state, operation};
+use crate::operations::one;
+use crate::schema::{adoption_record, machine_state, operation};
 use crate::store::{Access, PgRows, PgTx};
 use crate::time::Stamp;
 
@@ -31,14 +32,6 @@ impl<M: Access> AdoptionReads for PgRows<M> {
             .select(operation::id);
         let found: Option<String> = self.optional(query).await?;
         opt_id(found.as_deref())
-    }
-}
-
-/// One row by key; another count is a fault, since the machine's lock is held.
-fn one(rows: usize) -> Result<(), StoreError> {
-    match written(rows)? {
-        Written::Written => Ok(()),
-        Written::Stale => Err(fault()),
     }
 }
 
@@ -81,30 +74,15 @@ impl AdoptionWrites for PgTx {
             adoption_record::at.eq(Stamp(new.at)),
         ));
         self.execute(record).await?;
-        let applied = diesel::update(machine_state::table.find(&machine)).set((
-            machine_state::desired_release.eq(new.applied.release.to_string()),
-            machine_state::applied_release.eq(new.applied.release.to_string()),
-            machine_state::applied_digest.eq(new.applied.digest.as_bytes().to_vec()),
-            machine_state::applied_source.eq(new.applied.source.as_str()),
-            machine_state::applied_operation.eq(new.operation.to_string()),
-            machine_state::baseline_revision.eq(new.applied.baseline.0),
-            machine_state::revision.eq(machine_state::revision + 1),
-        ));
-        one(self.execute(applied).await?)?;
+        let desired = diesel::update(machine_state::table.find(&machine))
+            .set(machine_state::desired_release.eq(new.applied.release.to_string()));
+        one(self.execute(desired).await?)?;
+        self.write_applied(bound.machine, &new.applied, new.operation)
+            .await?;
         let Some((drift, closed)) = new.closed else {
             return Ok(());
         };
-        let close = diesel::update(
-            drift_record::table
-                .find((&machine, drift.0))
-                .filter(drift_record::state.eq("open")),
-        )
-        .set((
-            drift_record::state.eq("closed"),
-            drift_record::resolution.eq("adopted"),
-            drift_record::closed_revision.eq(closed.0),
-            drift_record::closed_at.eq(Stamp(new.at)),
-        ));
-        one(self.execute(close).await?)
+        self.close_drift(bound.machine, drift, Resolution::Adopted, closed, new.at)
+            .await
     }
 }

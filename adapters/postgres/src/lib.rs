@@ -17,6 +17,7 @@ pub mod lock;
 mod locks;
 pub mod migrate;
 mod observations;
+mod operations;
 mod plans;
 mod principals;
 mod records;

@@ -63,3 +63,17 @@ impl OperationState {
         }
     }
 }
+
+impl super::UnresolvedCause {
+    /// The cause as its entry names it.
+    pub const fn as_str(&self) -> &'static str {
+        match self {
+            Self::Takeover => "takeover",
+            Self::AttemptRefused(_) => "attempt-refused",
+            Self::Response(_) => "response",
+            Self::EarlierAttemptOpen => "earlier-attempt-open",
+            Self::VerificationDeadline => "verification-deadline",
+            Self::Unaccounted => "unaccounted",
+        }
+    }
+}

@@ -7,9 +7,9 @@
 use bronzeward_core::observation::Purpose;
 use bronzeward_core::plan::{Approved, Plan};
 
-use super::{Controller, Stop};
-use crate::observe::{Refusal as NotObserved, Wanted};
-use crate::ports::node::Asked;
+use super::gather::{EVERYTHING, not_observed};
+use super::{Controller, Stop, class};
+use crate::observe::Wanted;
 use crate::tx::Failure;
 use crate::tx::adoption::{AdoptionRefused, record_adoption, record_refusal};
 use crate::world::World;
@@ -18,31 +18,23 @@ impl<W: World> Controller<W> {
     pub(super) async fn adopt(&self, approved: &Plan<Approved>) -> Result<(), Stop> {
         let binding = approved.binding();
         let wanted = Wanted {
-            id: self.db.mint(),
+            id: self.parts.db.mint(),
             machine: binding.machine,
             purpose: Purpose::Evidence,
             plan: Some(binding.id),
             operation: None,
             route: Some(binding.route),
             fence: None,
-            asked: Asked {
-                configuration: true,
-                health: true,
-            },
+            asked: EVERYTHING,
         };
         // A reading that shows nothing is recorded too, and the adoption is refused on it.
-        self.observer
+        self.parts
+            .observer
             .observe(&wanted)
             .await
-            .map_err(|failure| match failure {
-                Failure::Refused(NotObserved::Superseded) => Stop::Superseded,
-                Failure::Refused(NotObserved::NoMachine | NotObserved::NotOwner) => {
-                    Stop::Later("the machine is not there")
-                }
-                failure => Stop::Later(class(&failure)),
-            })?;
+            .map_err(not_observed)?;
         let plan = binding.id;
-        match record_adoption(&self.db, plan, self.db.mint()).await {
+        match record_adoption(&self.parts.db, plan, self.parts.db.mint()).await {
             Ok(committed) => {
                 let adopted = committed.into_inner();
                 tracing::info!(
@@ -60,23 +52,12 @@ impl<W: World> Controller<W> {
                 Err(Stop::Later("the plan is not to be adopted any more"))
             }
             Err(Failure::Refused(AdoptionRefused::Failed(machine, refused))) => {
-                match record_refusal(&self.db, plan, machine, &refused).await {
+                match record_refusal(&self.parts.db, plan, machine, &refused).await {
                     Ok(_) => Err(Stop::Later("the adoption was refused")),
                     Err(failure) => Err(Stop::Later(class(&failure))),
                 }
             }
             Err(failure) => Err(Stop::Later(class(&failure))),
         }
-    }
-}
-
-/// What may be logged of a transaction that ended without its effect.
-const fn class<R>(failure: &Failure<R>) -> &'static str {
-    match failure {
-        Failure::Unavailable => "the database was lost",
-        Failure::Unknown => "a commit's outcome is unknown",
-        Failure::Deadlock => "deadlocks",
-        Failure::Refused(_) => "refused",
-        Failure::Unique(_) | Failure::Integrity(_) | Failure::Fault => "the transaction failed",
     }
 }

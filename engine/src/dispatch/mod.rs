@@ -1,28 +1,35 @@
-//! The controller: carries out what was approved (EaR 3.2, 6.3).
+//! The controller: carries out what was approved (EaR 3 to 6).
 //!
 //! The server runs one per process. Any number of processes may run one: what a plan may
-//! still do is decided by the transaction that commits it. It carries out adopt plans;
-//! an apply-config plan stays approved until a later loop of this module commits it.
-//! Never in this module: a client that changes a node.
+//! still do, and whose an operation is, is decided by the transactions that commit it. A
+//! pass reads what there is to do and hands each machine's errand to a task of its own, so
+//! that a slow node holds up nobody else's. Never in this module: a request that no
+//! committed attempt precedes.
 
 mod adopt;
+mod carry;
+mod gather;
+mod look;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use bronzeward_core::id::{ApprovalId, EpochId, PlanId};
-use bronzeward_core::plan::{AnyPlan, Approved, Plan, PlanOperation};
+use bronzeward_core::id::{ApprovalId, MachineId, OperationId, PlanId};
+use bronzeward_core::plan::{Approved, Plan, PlanOperation};
 use bronzeward_core::time::{DbTime, Span};
 
 use crate::ingest::unless;
 use crate::observe::Observer;
-use crate::ports::store::{PlanRow, Snapshot, Store, StoreError};
-use crate::ports::{Notifier, Wake};
+use crate::ports::{Alert, AlertSink, Notifier, Tasks, Wake};
+use crate::tx::Failure;
+use crate::tx::dispatch::Refused;
 use crate::world::{Db, World};
 
-/// How often the controller looks, and how long it leaves a plan that was refused.
+use look::Errand;
+
+/// How often the controller looks, and how long it leaves what was refused.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
     pub interval: Duration,
@@ -30,23 +37,81 @@ pub struct Settings {
     /// long the plan is left, from the interval up to this, since every try reads the
     /// node and adds to its machine's timeline.
     pub longest_pause: Duration,
+    /// How long an owner of an operation stays it without a word (EaR 3.4).
+    pub lease: Span,
+    /// How often a machine with an unresolved operation is observed (EaR 5.2).
+    pub recovery_interval: Duration,
+    /// How long an accepted configuration is left to settle between two looks.
+    pub settling: Duration,
 }
 
-/// What carrying out an approved plan needs of the world.
-pub struct Controller<W: World> {
+impl Settings {
+    /// How often an owner extends its lease: twice may fail before it lapses.
+    fn heartbeat(&self) -> Duration {
+        Duration::from_micros(u64::try_from(self.lease.as_micros() / 3).unwrap_or(1))
+    }
+}
+
+/// What carrying out an approved plan needs of the world. The mutating client is held here
+/// and nowhere else.
+pub struct Parts<W: World> {
     pub db: Db<W>,
     pub observer: Observer<W>,
+    pub executor: Arc<W::Executor>,
+    pub metadata: Arc<W::Metadata>,
+    pub writer: Arc<W::Writer>,
+    pub timer: Arc<W::Timer>,
+    pub tasks: Arc<W::Tasks>,
     pub notifier: Arc<W::Notifier>,
-    pub settings: Settings,
+    pub alerts: Arc<W::Alerts>,
 }
 
-/// How a try at one plan ended, where it was not carried out.
+/// The controller of one process.
+pub struct Controller<W: World> {
+    parts: Parts<W>,
+    settings: Settings,
+    memory: Mutex<Memory>,
+}
+
+/// What this process remembers between passes. Losing it costs a look too many.
+#[derive(Default)]
+struct Memory {
+    /// Machines whose errand is under way.
+    busy: BTreeSet<MachineId>,
+    pauses: BTreeMap<Tried, Pause>,
+    /// When each unresolved operation's machine was last observed for it.
+    looked: BTreeMap<OperationId, DbTime>,
+}
+
+/// How a try at one plan or operation ended, where it was not carried out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stop {
     /// It is tried again later.
     Later(&'static str),
     /// A recovery entry has replaced this process's epoch; it carries out nothing more.
     Superseded,
+}
+
+impl From<Failure<Refused>> for Stop {
+    fn from(failure: Failure<Refused>) -> Self {
+        match failure {
+            Failure::Refused(Refused::Superseded) => Self::Superseded,
+            Failure::Refused(Refused::NotOwner) => Self::Later("the operation is another owner's"),
+            Failure::Refused(Refused::Gone) => Self::Later("it is not there, or has moved on"),
+            failure => Self::Later(class(&failure)),
+        }
+    }
+}
+
+/// What may be logged of a transaction that ended without its effect.
+const fn class<R>(failure: &Failure<R>) -> &'static str {
+    match failure {
+        Failure::Unavailable => "the database was lost",
+        Failure::Unknown => "a commit's outcome is unknown",
+        Failure::Deadlock => "deadlocks",
+        Failure::Refused(_) => "refused",
+        Failure::Unique(_) | Failure::Integrity(_) | Failure::Fault => "the transaction failed",
+    }
 }
 
 /// A plan that was tried under this approval and is left alone for a while. An approval
@@ -81,17 +146,37 @@ fn span(length: Duration) -> Span {
     Span::micros(i64::try_from(length.as_micros()).unwrap_or(i64::MAX))
 }
 
+/// A machine whose errand is under way, until this is dropped.
+struct Busy<W: World> {
+    controller: Arc<Controller<W>>,
+    machine: MachineId,
+}
+
+impl<W: World> Drop for Busy<W> {
+    fn drop(&mut self) {
+        self.controller.memory().busy.remove(&self.machine);
+    }
+}
+
 impl<W: World> Controller<W> {
-    /// Carries out approved plans until `shutdown` ends. A try that is under way then is
-    /// left where it stands: its transaction either committed or did nothing.
-    pub async fn run(&self, shutdown: impl Future<Output = ()> + Send) {
+    pub fn new(parts: Parts<W>, settings: Settings) -> Self {
+        Self {
+            parts,
+            settings,
+            memory: Mutex::default(),
+        }
+    }
+
+    /// Carries out approved plans, and the operations they became, until `shutdown` ends. An
+    /// errand that is under way then is left where it stands: each of its transactions
+    /// either committed or did nothing, and its lease lapses.
+    pub async fn run(self: &Arc<Self>, shutdown: impl Future<Output = ()> + Send) {
         unless(self.work(), shutdown).await;
     }
 
-    async fn work(&self) {
-        let mut pauses = BTreeMap::new();
+    async fn work(self: &Arc<Self>) {
         loop {
-            match self.pass(&mut pauses).await {
+            match self.pass().await {
                 Ok(()) => {}
                 Err(Stop::Superseded) => {
                     tracing::warn!(
@@ -106,69 +191,85 @@ impl<W: World> Controller<W> {
                 }
             }
             let interval = self.settings.interval;
-            self.notifier.wait(Wake::Dispatch, interval).await;
+            self.parts.notifier.wait(Wake::Dispatch, interval).await;
         }
     }
 
-    /// Tries every plan that is due, one after the other.
-    async fn pass(&self, pauses: &mut BTreeMap<Tried, Pause>) -> Result<(), Stop> {
-        let (now, plans) = self.due().await?;
-        let approved: Vec<(Tried, Plan<Approved>)> = plans
-            .into_iter()
-            .map(|plan| ((plan.binding().id, plan.state().approval.id), plan))
-            .collect();
-        pauses.retain(|tried, _| approved.iter().any(|(found, _)| found == tried));
-        for (tried, plan) in approved {
-            let before = pauses.get(&tried).copied();
-            if before.is_some_and(|pause| now < pause.until) {
-                continue;
-            }
-            match self.adopt(&plan).await {
-                Ok(()) => {}
-                Err(Stop::Superseded) => return Err(Stop::Superseded),
-                Err(Stop::Later(why)) => {
-                    let (plan, _) = tried;
-                    tracing::warn!(event = "plan-not-carried-out", %plan, why, "a plan is tried again later");
-                    pauses.insert(tried, Pause::after(before, now, self.settings));
-                }
+    /// Begins everything that is due: operations before plans, since one of them may hold a
+    /// plan's scope.
+    async fn pass(self: &Arc<Self>) -> Result<(), Stop> {
+        let seen = self.look().await?;
+        let now = seen.now;
+        let errands = self.errands(seen);
+        for (machine, errand) in errands {
+            if let Some(busy) = self.begin(machine) {
+                let work = Arc::clone(self).attend(busy, errand, now);
+                self.parts.tasks.spawn(work);
             }
         }
         Ok(())
     }
 
-    /// The adopt plans that read as approved in the current epoch, at the database's time.
-    async fn due(&self) -> Result<(DbTime, Vec<Plan<Approved>>), Stop> {
-        let store = self.db.store();
-        let mut snapshot = store.snapshot().await.map_err(unread)?;
-        let read = approved(&mut snapshot).await;
-        snapshot.close().await;
-        let (now, epoch, rows) = read.map_err(unread)?;
-        if !self.db.admits(epoch) {
-            return Err(Stop::Superseded);
-        }
-        let due = rows.into_iter().filter_map(|row| {
-            let AnyPlan::Approved(plan) = row.plan.read_at(now, row.approver_revoked_at).plan
-            else {
-                return None;
-            };
-            let adopt = matches!(plan.binding().operation, PlanOperation::Adopt { .. });
-            (adopt && plan.authorised_in(epoch)).then_some(plan)
-        });
-        Ok((now, due.collect()))
+    fn begin(self: &Arc<Self>, machine: MachineId) -> Option<Busy<W>> {
+        let begun = self.memory().busy.insert(machine);
+        begun.then(|| Busy {
+            controller: Arc::clone(self),
+            machine,
+        })
     }
-}
 
-async fn approved<S: Snapshot>(
-    snapshot: &mut S,
-) -> Result<(DbTime, EpochId, Vec<PlanRow>), StoreError> {
-    let now = snapshot.clock().await?;
-    let epoch = snapshot.installation().await?.epoch;
-    let rows = snapshot.approved_plans(now).await?;
-    Ok((now, epoch, rows))
-}
+    /// One machine's errand, to its end.
+    async fn attend(self: Arc<Self>, busy: Busy<W>, errand: Errand, now: DbTime) {
+        let done = match &errand {
+            Errand::Plan(plan) => self.carry_out(plan).await,
+            Errand::Carry(owned) => self.carry(owned, None).await,
+            Errand::TakeOver(row) => self.take_over(row).await,
+            Errand::Keep(owned) => self.keep(owned).await,
+            Errand::Observe(row) => self.watch(row).await,
+        };
+        let machine = busy.machine;
+        if let Err(stop) = done {
+            let why = match stop {
+                Stop::Later(why) => why,
+                Stop::Superseded => "a recovery entry replaced this process's epoch",
+            };
+            tracing::warn!(event = "errand-not-carried-out", %machine, errand = errand.name(), why, "an errand is tried again later");
+        }
+        if let Errand::Plan(plan) = &errand {
+            self.remember(plan, done.is_err(), now);
+        }
+    }
 
-const fn unread(_: StoreError) -> Stop {
-    Stop::Later("the approved plans could not be read")
+    /// How a plan's try ended: a refused one is left for a while.
+    fn remember(&self, plan: &Plan<Approved>, refused: bool, now: DbTime) {
+        let tried = (plan.binding().id, plan.state().approval.id);
+        let mut memory = self.memory();
+        if refused {
+            let before = memory.pauses.get(&tried).copied();
+            let pause = Pause::after(before, now, self.settings);
+            memory.pauses.insert(tried, pause);
+        } else {
+            memory.pauses.remove(&tried);
+        }
+    }
+
+    async fn carry_out(&self, plan: &Plan<Approved>) -> Result<(), Stop> {
+        match plan.binding().operation {
+            PlanOperation::Adopt { .. } => self.adopt(plan).await,
+            PlanOperation::ApplyConfig(_) => self.apply(plan).await,
+        }
+    }
+
+    fn memory(&self) -> MutexGuard<'_, Memory> {
+        // A panic while it was held leaves a set that costs a look at most.
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn raise(&self, alert: Option<Alert>) {
+        if let Some(alert) = alert {
+            self.parts.alerts.raise(alert);
+        }
+    }
 }
 
 #[cfg(test)]
@@ -180,6 +281,9 @@ mod tests {
         let settings = Settings {
             interval: Duration::from_secs(15),
             longest_pause: Duration::from_secs(50),
+            lease: Span::seconds(30),
+            recovery_interval: Duration::from_secs(15),
+            settling: Duration::from_secs(1),
         };
         let now = DbTime::from_seconds(100);
         let mut pause = None;
@@ -192,5 +296,6 @@ mod tests {
             })
             .collect();
         assert_eq!(lengths, [15, 30, 50, 50]);
+        assert_eq!(settings.heartbeat(), Duration::from_secs(10));
     }
 }

@@ -46,22 +46,7 @@ pub enum NotOwned {
 pub(crate) fn owner(rules: &impl Rules, token: &Fence, current: EpochId) -> Guard {
     Guard::new()
         .when(rules, Rule::FenceState, Condition::StateIn(vec!["running"]))
-        .when(
-            rules,
-            Rule::FenceOwner,
-            Condition::Owner(token.owner.clone()),
-        )
-        .when(
-            rules,
-            Rule::FenceGeneration,
-            Condition::Generation(token.generation),
-        )
-        .when(rules, Rule::FenceEpoch, Condition::OwnerEpoch(token.epoch))
-        .when(
-            rules,
-            Rule::FenceEpoch,
-            Condition::Given(token.epoch == current),
-        )
+        .fenced(rules, token, current)
         .when(rules, Rule::LeaseLive, Condition::LeaseLive)
 }
 

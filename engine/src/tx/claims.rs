@@ -59,22 +59,7 @@ pub(crate) fn owned<R: Rules>(rules: &R, token: &Fence, current: EpochId) -> Gua
             Rule::ClaimOwned,
             Condition::StateIn(vec!["held", "resumed"]),
         )
-        .when(
-            rules,
-            Rule::FenceOwner,
-            Condition::Owner(token.owner.clone()),
-        )
-        .when(
-            rules,
-            Rule::FenceGeneration,
-            Condition::Generation(token.generation),
-        )
-        .when(rules, Rule::FenceEpoch, Condition::OwnerEpoch(token.epoch))
-        .when(
-            rules,
-            Rule::FenceEpoch,
-            Condition::Given(token.epoch == current),
-        )
+        .fenced(rules, token, current)
         .when(rules, Rule::LeaseLive, Condition::LeaseLive)
         .when(rules, Rule::ClaimUnexpired, Condition::Unexpired)
 }

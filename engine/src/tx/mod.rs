@@ -8,6 +8,7 @@
 pub mod adoption;
 mod approvals;
 pub(crate) mod claims;
+pub mod dispatch;
 mod drafts;
 mod entries;
 mod ingest;

@@ -195,11 +195,11 @@ impl NodeReader for Nobody {
 }
 
 impl NodeWriter for Nobody {
-    type Permit = ();
+    type Permit = bronzeward_engine::world::Permit;
 
     async fn apply(
         &self,
-        (): (),
+        _: Self::Permit,
         _: &TalosAccess,
         _: Endpoint,
         _: &[u8],

@@ -4,7 +4,7 @@
 //! out. `adapters/postgres` turns a guard into the statement's WHERE and the model
 //! evaluates it: one definition, two carriers, so the tested rule is the shipped one.
 
-use bronzeward_core::fence::{Generation, Owner};
+use bronzeward_core::fence::{Fence, Generation, Owner};
 use bronzeward_core::id::EpochId;
 use bronzeward_core::rules::{Rule, Rules};
 
@@ -54,6 +54,21 @@ impl Guard {
     pub fn and(mut self, condition: Condition) -> Self {
         self.conditions.push(condition);
         self
+    }
+
+    /// Adds the fence's terms (PA §5.1): the row is still `token`'s, in the current epoch.
+    #[must_use]
+    pub fn fenced(self, rules: &impl Rules, token: &Fence, current: EpochId) -> Self {
+        let owner = Condition::Owner(token.owner.clone());
+        let generation = Condition::Generation(token.generation);
+        self.when(rules, Rule::FenceOwner, owner)
+            .when(rules, Rule::FenceGeneration, generation)
+            .when(rules, Rule::FenceEpoch, Condition::OwnerEpoch(token.epoch))
+            .when(
+                rules,
+                Rule::FenceEpoch,
+                Condition::Given(token.epoch == current),
+            )
     }
 
     pub fn conditions(&self) -> &[Condition] {

@@ -15,6 +15,7 @@ mod inventory;
 mod jobs;
 mod locks;
 mod observations;
+mod operations;
 mod page;
 mod plans;
 mod principals;
@@ -34,6 +35,7 @@ pub use inventory::{
 pub use jobs::{JobEnd, JobReads, JobWrites, NewJob, NewWork, OperationFilter};
 pub use locks::{LockMode, Locks, Select};
 pub use observations::{ObservationReads, ObservationWrites};
+pub use operations::{AccountedRow, Marks, NewAccounting, OperationReads, OperationWrites};
 pub use page::{Page, Paged};
 pub use plans::{
     NewIdentityRevocation, OpenDrift, PlanFilter, PlanReads, PlanRow, PlanWrites, PlannedMachine,
@@ -105,6 +107,7 @@ pub trait StoreReads:
     + PlanReads
     + AdoptionReads
     + ObservationReads
+    + OperationReads
     + ReleaseReads
     + TimelineReads
     + TokenReads
@@ -132,6 +135,7 @@ pub trait StoreTx:
     + PlanWrites
     + AdoptionWrites
     + ObservationWrites
+    + OperationWrites
     + ReleaseWrites
     + TimelineWrites
     + TokenWrites

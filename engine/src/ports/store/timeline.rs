@@ -81,6 +81,27 @@ pub struct EntryRow {
     pub data: Member,
 }
 
+impl EntryRow {
+    /// An entry as it was just appended.
+    pub fn of(revision: TimelineRevision, entry: &NewEntry) -> Self {
+        Self {
+            number: revision.0,
+            kind: entry.kind.to_owned(),
+            operation: entry.operation,
+            plan: entry.plan,
+            actor: entry.actor,
+            controller: entry.controller.as_ref().map(|controller| ControllerRow {
+                owner: controller.owner.clone(),
+                generation: controller.generation.map(|generation| generation.0),
+            }),
+            epoch: entry.epoch,
+            act: entry.act,
+            at: entry.at,
+            data: entry.data.clone(),
+        }
+    }
+}
+
 /// Which way a timeline page runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {

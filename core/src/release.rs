@@ -144,6 +144,18 @@ pub fn pending_convergence(desired: Option<ConfigDigest>, applied: Option<&Appli
     }
 }
 
+/// Which of the releases of Applied and Desired an observed configuration is the artifact
+/// of, Applied's first. None after an adoption: the node then holds the import base.
+pub fn observed_release(
+    observed: ConfigDigest,
+    applied: Option<(ReleaseId, ConfigDigest)>,
+    desired: Option<(ReleaseId, ConfigDigest)>,
+) -> Option<ReleaseId> {
+    let mut artifacts = applied.into_iter().chain(desired);
+    let found = artifacts.find(|(_, artifact)| *artifact == observed);
+    found.map(|(release, _)| release)
+}
+
 /// A machine of the cluster as a publication's snapshot reads it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Candidate {
@@ -587,6 +599,19 @@ mod tests {
             found(Some((release, false)), None),
             ExistingRelease::Differs(release)
         );
+    }
+
+    #[test]
+    fn an_observed_configuration_is_of_the_release_whose_artifact_it_is() {
+        let [old, new] = [1, 2].map(ReleaseId::from_bits);
+        let [first, second, other] = [b"1", b"2", b"3"].map(|text| ConfigDigest::of(text));
+        let of = |seen| observed_release(seen, Some((old, first)), Some((new, second)));
+        assert_eq!(of(first), Some(old));
+        assert_eq!(of(second), Some(new));
+        assert_eq!(of(other), None);
+        let same = observed_release(first, Some((old, first)), Some((new, first)));
+        assert_eq!(same, Some(old));
+        assert_eq!(observed_release(first, None, None), None);
     }
 
     #[test]

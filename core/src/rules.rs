@@ -512,6 +512,8 @@ rules! {
     ClaimPausesForReview: Decision;
     /// Without it a pause leaves a live lease behind.
     PauseEndsLease: Decision;
+    /// Without it an ingestion keeps what another machine runs (PA §3.3).
+    IngestionIdentity: Decision;
     /// Without it two ingestions write one draft revision.
     OneIngestionPerRevision: Schema("operation_active_ingest");
     /// Without it two draft entries with one key both ingest.

@@ -7,6 +7,7 @@
 pub mod authenticate;
 pub mod decide;
 pub mod dispatch;
+pub mod fingerprints;
 pub mod ingest;
 pub mod observe;
 pub mod plan_evidence;

@@ -6,7 +6,6 @@
 //! this module: what a particular act checks or writes.
 
 use std::future::Future;
-use std::sync::Arc;
 
 use bronzeward_core::act::ActDraft;
 use bronzeward_core::id::{EpochId, OperationId, RequestId};
@@ -15,9 +14,8 @@ use bronzeward_core::installation::Installation;
 use bronzeward_core::principal::Actor;
 use bronzeward_core::problem::{Problem, ProblemCode};
 use bronzeward_core::rules::Rule;
-use bronzeward_core::secret::Plaintext;
 
-use crate::ports::provider::{Failure as Unanswered, IngestionSecrets};
+use crate::fingerprints::{Recomputed, same_request};
 use crate::ports::store::{
     IdempotencyRecord, LockMode, RequestReads, RequestWrites, Snapshot, Store,
 };
@@ -32,31 +30,14 @@ pub struct Admitted {
     pub actor: Actor,
     pub key: IdempotencyKey,
     pub fingerprint: Fingerprint,
-    /// The canonical request text a keyed fingerprint was computed over, kept to compute it
-    /// again under a stored record's key version (PA §7.1). None on other routes.
-    pub keyed_input: Option<KeyedInput>,
+    /// On a keyed route, the fingerprint under the version that the key's record names,
+    /// where that is not the current one (PA §7.1).
+    pub recomputed: Option<Recomputed>,
     pub expected_epoch: Option<EpochId>,
     pub request: RequestId,
     /// Method and route template, as the record keeps them.
     pub method: &'static str,
     pub route: &'static str,
-}
-
-/// Canonical request text that can hold unextracted input: its Debug shows nothing, and the
-/// last copy zeroes itself.
-#[derive(Clone)]
-pub struct KeyedInput(Arc<Plaintext>);
-
-impl KeyedInput {
-    pub fn new(text: Plaintext) -> Self {
-        Self(Arc::new(text))
-    }
-}
-
-impl std::fmt::Debug for KeyedInput {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("KeyedInput(withheld)")
-    }
 }
 
 /// The installation state an answer's epoch headers report (PA §9.1).
@@ -157,16 +138,40 @@ enum Inner {
 type InnerRefusal = (Inner, EpochRead);
 
 /// Runs mutating requests against one database.
+///
+/// The database is all it has: every act of [`crate::tx`] is a method of this type or takes a
+/// [`Db`], so none can call a provider or a node while its transaction is open (PA §5 rule 1).
+/// The pattern names every field, and a field of another port would stop it from compiling:
+///
+/// ```
+/// use bronzeward_engine::request::Requests;
+/// use bronzeward_engine::world::{Db, World};
+///
+/// fn all_it_has<'w, W: World>(requests: &Requests<'w, W>) -> &'w Db<W> {
+///     let Requests { db } = requests;
+///     db
+/// }
+/// ```
+///
+/// A provider or a node cannot be handed in beside it:
+///
+/// ```compile_fail,E0560
+/// // covers: PA-TX-11
+/// use bronzeward_engine::request::Requests;
+/// use bronzeward_engine::world::{Db, World};
+///
+/// fn more<'w, W: World>(db: &'w Db<W>, secrets: &'w W::Ingestion) -> Requests<'w, W> {
+///     Requests { db, ingestion: secrets }
+/// }
+/// ```
 pub struct Requests<'w, W: World> {
     pub db: &'w Db<W>,
-    /// Computes keyed fingerprints again under a stored key version; none without a provider.
-    pub digests: Option<&'w W::Ingestion>,
 }
 
 impl<W: World> Requests<'_, W> {
     /// Runs `body` under the key's lock with the installation state locked in `mode`.
     /// A record found before or under the lock answers instead, and nothing executes.
-    pub async fn run<F, Fut>(
+    pub(crate) async fn run<F, Fut>(
         &self,
         admitted: &Admitted,
         mode: Option<LockMode>,
@@ -191,7 +196,7 @@ impl<W: World> Requests<'_, W> {
             }
             .into()),
             Err(Failure::Refused((Inner::Found(record), read))) => {
-                Ok(self.answer_found(admitted, *record, read).await?)
+                Ok(self.answer_found(admitted, *record, read)?)
             }
             Err(Failure::Unique(index)) => Err(NotDone::Unique(index)),
             Err(Failure::Unknown) => Ok(self.resolve_unknown(admitted).await?),
@@ -292,7 +297,7 @@ impl<W: World> Requests<'_, W> {
             .map_err(|_| unreadable())?;
         snapshot.close().await;
         match record {
-            Some(record) => Ok(Some(self.answer_found(admitted, record, read).await?)),
+            Some(record) => Ok(Some(self.answer_found(admitted, record, read)?)),
             None if admitted
                 .expected_epoch
                 .is_none_or(|expected| expected == read.epoch) =>
@@ -318,7 +323,7 @@ impl<W: World> Requests<'_, W> {
         .await;
         let (record, read) = looked.map_err(|_| unreadable())?.into_inner();
         if let Some(record) = record {
-            return Ok(Some(self.answer_found(admitted, record, read).await?));
+            return Ok(Some(self.answer_found(admitted, record, read)?));
         }
         match look_up(&self.db.rules(), None, read.epoch, admitted.expected_epoch) {
             Lookup::EpochMismatch { current } => Err(Refused {
@@ -330,20 +335,16 @@ impl<W: World> Requests<'_, W> {
     }
 
     /// Answers from a stored record, or refuses it (PA §7.2's table).
-    pub(crate) async fn answer_found(
+    pub(crate) fn answer_found(
         &self,
         admitted: &Admitted,
         record: IdempotencyRecord,
         read: EpochRead,
     ) -> Result<Answer, Refused> {
-        let same_request = match self.same_request(admitted, &record).await {
-            Ok(same) => same,
-            Err(problem) => {
-                return Err(Refused {
-                    problem,
-                    read: Some(read),
-                });
-            }
+        // What is left open matters only to a record that would be compared at all.
+        let (same_request, open) = match same_request(admitted, &record) {
+            Ok(same) => (same, None),
+            Err(problem) => (None, Some(problem)),
         };
         let found = Found {
             same_request,
@@ -369,8 +370,10 @@ impl<W: World> Requests<'_, W> {
                     read,
                 });
             }
-            Lookup::OtherRequest => Problem::new(ProblemCode::IdempotencyKeyReused)
-                .say("The key was used for another request."),
+            Lookup::OtherRequest => open.unwrap_or_else(|| {
+                Problem::new(ProblemCode::IdempotencyKeyReused)
+                    .say("The key was used for another request.")
+            }),
             Lookup::EarlierEpoch { stored } => Problem::conflict(
                 "The key's request was answered in an earlier epoch; use a new key.",
             )
@@ -382,35 +385,6 @@ impl<W: World> Requests<'_, W> {
             problem: refusal,
             read: Some(read),
         })
-    }
-
-    /// Whether a record is of this request; none where the provider can no longer compute
-    /// under the record's key version, which is answered as another request (PA §7.1). A
-    /// provider that only does not answer now leaves it open: 503, and the retry may replay.
-    async fn same_request(
-        &self,
-        admitted: &Admitted,
-        record: &IdempotencyRecord,
-    ) -> Result<Option<bool>, Problem> {
-        if admitted.method != record.method || admitted.route != record.route {
-            return Ok(Some(false));
-        }
-        if admitted.fingerprint.key == record.fingerprint.key {
-            return Ok(Some(
-                admitted.fingerprint.digest == record.fingerprint.digest,
-            ));
-        }
-        let (Some(input), Some(key)) = (&admitted.keyed_input, &record.fingerprint.key) else {
-            return Ok(None);
-        };
-        let Some(digests) = self.digests else {
-            return Err(provider_unavailable());
-        };
-        match digests.recompute_digest(key, &input.0).await {
-            Ok(recomputed) => Ok(Some(recomputed.mac == record.fingerprint.digest)),
-            Err(Unanswered::Refused) => Ok(None),
-            Err(_) => Err(provider_unavailable()),
-        }
     }
 
     /// A lost COMMIT answer: the key's lock waits for the lost transaction to end, and the
@@ -432,10 +406,6 @@ impl<W: World> Requests<'_, W> {
             .into()),
         }
     }
-}
-
-fn provider_unavailable() -> Problem {
-    Problem::dependency_unavailable("The provider is not available.")
 }
 
 fn unreadable() -> Refused {

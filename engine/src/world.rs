@@ -74,6 +74,42 @@ pub struct Process {
 /// The database half of a world: what transactions are made of, and nothing that leaves
 /// the database. Transaction code is given this and no more, so no provider or node call
 /// can stand inside one (PA-TX-11).
+///
+/// It is made of the store, randomness, the rules and who this process is; what an act mints
+/// and decides on comes from it:
+///
+/// ```
+/// use bronzeward_core::id::ActId;
+/// use bronzeward_engine::world::{Db, World};
+///
+/// fn an_acts_own<W: World>(db: &Db<W>) -> (ActId, &W::Store) {
+///     (db.mint(), db.store())
+/// }
+/// ```
+///
+/// A provider is none of it, nor is a node:
+///
+/// ```compile_fail,E0599
+/// use bronzeward_engine::world::{Db, World};
+///
+/// fn a_providers<W: World>(db: &Db<W>) -> &W::Executor {
+///     db.executor()
+/// }
+/// ```
+///
+/// ```compile_fail,E0308
+/// use std::sync::Arc;
+/// use bronzeward_engine::world::{Db, Process, World};
+///
+/// fn made_of_a_node<W: World>(
+///     writer: Arc<W::Writer>,
+///     entropy: Arc<W::Entropy>,
+///     rules: W::Rules,
+///     process: Process,
+/// ) -> Db<W> {
+///     Db::new(writer, entropy, rules, process)
+/// }
+/// ```
 pub struct Db<W: World> {
     store: Arc<W::Store>,
     entropy: Arc<W::Entropy>,

@@ -7,7 +7,9 @@ use std::process::ExitCode;
 use bronzeward_core::id::EpochId;
 use bronzeward_core::rules::Rules;
 use bronzeward_engine::ports::Entropy;
+use bronzeward_engine::ports::renderer::Renderer;
 use bronzeward_engine::ports::store::{RequestReads, Snapshot, Store};
+use bronzeward_machinery::MachineryRenderer;
 use bronzeward_postgres::migrate::{Founding, MIGRATIONS, Migrator};
 use bronzeward_postgres::session::Pool;
 use bronzeward_postgres::store::PgStore;
@@ -51,8 +53,12 @@ pub enum Command {
 }
 
 /// The whole process: arguments, the log on standard error, a command, an exit code. Called
-/// by `main`, and by the harness's program under other rules.
-pub async fn process<R: Rules>(rules: R) -> ExitCode {
+/// by `main`, and by the harness's program under other rules and with a gate `around` the
+/// renderer.
+pub async fn process<R: Rules, D: Renderer + 'static>(
+    rules: R,
+    around: impl FnOnce(MachineryRenderer) -> D,
+) -> ExitCode {
     let cli = Cli::parse();
     tracing_subscriber::fmt()
         .json()
@@ -62,7 +68,7 @@ pub async fn process<R: Rules>(rules: R) -> ExitCode {
                 .unwrap_or_else(|_| "info,tower=warn,hyper=warn".into()),
         )
         .init();
-    match run(cli, rules).await {
+    match run(cli, rules, around).await {
         Ok(lines) => {
             let mut out = std::io::stdout().lock();
             for line in lines {
@@ -81,13 +87,17 @@ pub async fn process<R: Rules>(rules: R) -> ExitCode {
 }
 
 /// Runs a command under `rules`; the lines it prints are what a person asked for.
-pub async fn run<R: Rules>(cli: Cli, rules: R) -> Result<Vec<String>, ServeError> {
+pub async fn run<R: Rules, D: Renderer + 'static>(
+    cli: Cli,
+    rules: R,
+    around: impl FnOnce(MachineryRenderer) -> D,
+) -> Result<Vec<String>, ServeError> {
     match cli.command {
         Command::Serve { config } => {
             let config = Config::read(&config)?;
             let shutdown = Shutdown::new();
             stop_on_signal(shutdown.clone())?;
-            run::serve(config, rules, shutdown).await?;
+            run::serve(config, rules, around, shutdown).await?;
             Ok(Vec::new())
         }
         Command::Migrate { config } => migrate(&Config::read(&config)?).await,

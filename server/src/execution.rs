@@ -10,6 +10,7 @@ use bronzeward_engine::dispatch::{Controller, Parts, Settings};
 use bronzeward_engine::observe::Observer;
 use bronzeward_engine::ports::node::ReadLimits;
 use bronzeward_engine::ports::provider::KeyName;
+use bronzeward_engine::ports::renderer::Renderer;
 use bronzeward_engine::world::Db;
 use bronzeward_openbao::{Executor, Metadata};
 use bronzeward_talos::{MutatingTalos, ReadOnlyTalos};
@@ -40,20 +41,20 @@ fn executor(provider: &Provider) -> Result<Arc<Executor>, ServeError> {
 }
 
 /// The reader of nodes, with the executor's read of their access.
-pub fn observer<R: Rules>(
+pub fn observer<R: Rules, D: Renderer + 'static>(
     provider: &Provider,
-    db: &Db<Real<R>>,
-) -> Result<Observer<Real<R>>, ServeError> {
+    db: &Db<Real<R, D>>,
+) -> Result<Observer<Real<R, D>>, ServeError> {
     let (executor, reader) = (executor(provider)?, Arc::new(ReadOnlyTalos));
     Ok(Observer::new(db.clone(), executor, reader, LIMITS))
 }
 
 /// The controller, in a process with a provider that executes.
-pub fn controller<R: Rules>(
+pub fn controller<R: Rules, D: Renderer + 'static>(
     config: &Config,
-    db: &Db<Real<R>>,
+    db: &Db<Real<R, D>>,
     notifier: &Arc<Bells>,
-) -> Result<Option<Controller<Real<R>>>, ServeError> {
+) -> Result<Option<Controller<Real<R, D>>>, ServeError> {
     let (Some(provider), Some(execution)) = (&config.provider, &config.execution) else {
         return Ok(None);
     };

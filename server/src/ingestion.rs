@@ -10,6 +10,7 @@ use bronzeward_core::rules::Rules;
 use bronzeward_core::time::Span;
 use bronzeward_engine::ingest::{Ingester, Settings};
 use bronzeward_engine::ports::node::ReadLimits;
+use bronzeward_engine::ports::renderer::Renderer;
 use bronzeward_engine::world::Db;
 use bronzeward_machinery::{Confinement, MachineryRenderer, Settings as Workers};
 use bronzeward_openbao::Ingestion;
@@ -30,7 +31,7 @@ pub(crate) fn span(length: Duration) -> Span {
 }
 
 /// The renderer's workers, where a configuration names them.
-pub async fn renderer(config: &Config) -> Result<Option<Arc<MachineryRenderer>>, ServeError> {
+pub async fn renderer(config: &Config) -> Result<Option<MachineryRenderer>, ServeError> {
     let Some(named) = &config.renderer else {
         return Ok(None);
     };
@@ -46,16 +47,16 @@ pub async fn renderer(config: &Config) -> Result<Option<Arc<MachineryRenderer>>,
         tracing::error!(event = "renderer-not-started", %error, "the renderer did not start");
         part("renderer", "did not start; the log says why")
     })?;
-    Ok(Some(Arc::new(started)))
+    Ok(Some(started))
 }
 
 /// The workflow, in a process with a provider and a renderer.
-pub fn ingester<R: Rules>(
+pub fn ingester<R: Rules, D: Renderer + 'static>(
     config: &Config,
-    db: &Db<Real<R>>,
+    db: &Db<Real<R, D>>,
     ingestion: Option<&Arc<Ingestion>>,
-    renderer: Option<&Arc<MachineryRenderer>>,
-) -> Result<Option<Ingester<Real<R>>>, ServeError> {
+    renderer: Option<&Arc<D>>,
+) -> Result<Option<Ingester<Real<R, D>>>, ServeError> {
     let (Some(named), Some(ingestion), Some(renderer)) = (&config.ingestion, ingestion, renderer)
     else {
         return Ok(None);

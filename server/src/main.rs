@@ -6,5 +6,5 @@ use bronzeward_core::rules::Enforced;
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    bronzeward_server::commands::process(Enforced).await
+    bronzeward_server::commands::process(Enforced, |renderer| renderer).await
 }

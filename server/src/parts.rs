@@ -5,18 +5,23 @@ use std::time::Duration;
 
 use bronzeward_core::rules::{Enforced, Rules};
 use bronzeward_core::time::DbTime;
+use bronzeward_engine::ports::renderer::Renderer;
 use bronzeward_engine::ports::{
     Alert, AlertSink, Entropy, HumanClaims, HumanTokenRefusal, HumanTokens, Notifier, Tasks, Timer,
     Wake,
 };
 use bronzeward_engine::world::{Permit, World};
+use bronzeward_machinery::MachineryRenderer;
 use bronzeward_wake::Bell;
 
-/// The world of a running server, under rules it cannot change.
+/// The world of a running server, under rules it cannot change. A test may put a gate
+/// before the renderer, which no test could see from outside the process.
 #[derive(Debug)]
-pub struct Real<R: Rules = Enforced>(std::marker::PhantomData<fn() -> R>);
+pub struct Real<R: Rules = Enforced, D = MachineryRenderer>(
+    std::marker::PhantomData<fn() -> (R, D)>,
+);
 
-impl<R: Rules> World for Real<R> {
+impl<R: Rules, D: Renderer + 'static> World for Real<R, D> {
     type Rules = R;
     type Store = bronzeward_postgres::store::PgStore;
     type Entropy = SystemEntropy;
@@ -31,7 +36,7 @@ impl<R: Rules> World for Real<R> {
     type Metadata = bronzeward_openbao::Metadata;
     type Reader = bronzeward_talos::ReadOnlyTalos;
     type Writer = bronzeward_talos::MutatingTalos<Permit>;
-    type Renderer = bronzeward_machinery::MachineryRenderer;
+    type Renderer = D;
 }
 
 /// The operating system's random source.

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use bronzeward_core::rules::Rules;
 use bronzeward_core::time::Span;
 use bronzeward_engine::ports::provider::KeyName;
+use bronzeward_engine::ports::renderer::Renderer;
 use bronzeward_engine::publish::{Settings, Worker};
 use bronzeward_engine::world::Db;
-use bronzeward_machinery::MachineryRenderer;
 use bronzeward_openbao::{Compiler, Metadata};
 
 use crate::config::Config;
@@ -17,12 +17,12 @@ use crate::parts::{Bells, Real, SystemTimer};
 use crate::run::{ServeError, endpoint, part};
 
 /// The worker, in a process with a provider, ingestion timers and a renderer.
-pub fn worker<R: Rules>(
+pub fn worker<R: Rules, D: Renderer + 'static>(
     config: &Config,
-    db: &Db<Real<R>>,
-    renderer: Option<&Arc<MachineryRenderer>>,
+    db: &Db<Real<R, D>>,
+    renderer: Option<&Arc<D>>,
     notifier: &Arc<Bells>,
-) -> Result<Option<Worker<Real<R>>>, ServeError> {
+) -> Result<Option<Worker<Real<R, D>>>, ServeError> {
     let (Some(provider), Some(timers), Some(renderer)) =
         (&config.provider, &config.ingestion, renderer)
     else {

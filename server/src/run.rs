@@ -15,10 +15,12 @@ use bronzeward_core::time::Span;
 use bronzeward_engine::authenticate::{Access, Denied};
 use bronzeward_engine::ports::Entropy;
 use bronzeward_engine::ports::provider::KeyName;
+use bronzeward_engine::ports::renderer::Renderer;
 use bronzeward_engine::ports::store::{PrincipalReads, RequestReads, Snapshot, Store};
 use bronzeward_engine::world::{Db, Process};
 use bronzeward_http::app::{App, Served, router};
 use bronzeward_http::cursor::CursorKey;
+use bronzeward_machinery::MachineryRenderer;
 use bronzeward_openbao::{Ingestion, IngestionKeys};
 use bronzeward_postgres::migrate;
 use bronzeward_postgres::session::{Pool, Settings as Sessions};
@@ -75,13 +77,15 @@ pub fn sessions(database: &Database) -> Result<Sessions, ServeError> {
     Ok(settings)
 }
 
-/// Runs a server until a shutdown is asked for.
-pub async fn serve<R: Rules>(
+/// Runs a server until a shutdown is asked for. `around` is what stands before the renderer:
+/// nothing, or a test's gate.
+pub async fn serve<R: Rules, D: Renderer + 'static>(
     config: Config,
     rules: R,
+    around: impl FnOnce(MachineryRenderer) -> D,
     shutdown: Shutdown,
 ) -> Result<(), ServeError> {
-    let starting = start(&config, rules, &shutdown);
+    let starting = start(&config, rules, around, &shutdown);
     let (app, listener) = tokio::time::timeout(STARTING, starting)
         .await
         .map_err(|_| ServeError::Slow)??;
@@ -103,11 +107,12 @@ pub async fn serve<R: Rules>(
     Ok(())
 }
 
-async fn start<R: Rules>(
+async fn start<R: Rules, D: Renderer + 'static>(
     config: &Config,
     rules: R,
+    around: impl FnOnce(MachineryRenderer) -> D,
     shutdown: &Shutdown,
-) -> Result<(Arc<App<Real<R>>>, TcpListener), ServeError> {
+) -> Result<(Arc<App<Real<R, D>>>, TcpListener), ServeError> {
     let pool = Pool::new(sessions(&config.database)?)
         .map_err(|_| part("database", "gives no sessions"))?;
     migrate::check(&pool).await?;
@@ -120,10 +125,11 @@ async fn start<R: Rules>(
         owner: owner(config, entropy.bits())?,
         epoch: ProcessEpoch(epoch),
     };
-    let db = Db::new(store, Arc::clone(&entropy), rules, process);
+    let db: Db<Real<R, D>> = Db::new(store, Arc::clone(&entropy), rules, process);
     let ingestion = config.provider.as_ref().map(ingestion).transpose()?;
     let ingestion = ingestion.map(Arc::new);
     let renderer = crate::ingestion::renderer(config).await?;
+    let renderer = renderer.map(|started| Arc::new(around(started)));
     let ingester = crate::ingestion::ingester(config, &db, ingestion.as_ref(), renderer.as_ref())?;
     if let (Some(ingester), Some(named)) = (ingester.clone(), &config.ingestion) {
         let every = named.sweep.0;

@@ -271,7 +271,12 @@ fn problem(unauthenticated: bool) -> Value {
     if unauthenticated {
         names.push("WWW-Authenticate");
     } else {
-        names.extend(["Bronzeward-Epoch", "Bronzeward-Recovery-Mode"]);
+        // A draft entry's refusal is stored and replayed too (PA §7.2).
+        names.extend([
+            "Bronzeward-Epoch",
+            "Bronzeward-Recovery-Mode",
+            "Idempotent-Replayed",
+        ]);
     }
     json!({
         "description": "A problem (RFC 9457).",

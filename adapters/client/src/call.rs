@@ -3,11 +3,11 @@
 use bronzeward_api::bodies::problem::Problem;
 use bronzeward_api::routes::RouteId;
 use reqwest::header::{AUTHORIZATION, ETAG, HeaderMap, HeaderValue, IF_MATCH, LOCATION};
-use reqwest::{RequestBuilder, Response, Url};
+use reqwest::{RequestBuilder, StatusCode, Url};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::{Answer, Client, ClientError, Write};
+use crate::{Answer, Arrived, Client, ClientError, Write};
 
 type Called<T> = Result<Answer<T>, ClientError>;
 
@@ -20,7 +20,7 @@ impl Client {
         query: &[(&str, &str)],
     ) -> Called<T> {
         let request = self.request(id, parameters, query)?;
-        answer(request.send().await).await
+        self.answer(id, request).await
     }
 
     /// A write of a route; `None` sends no body (a removal).
@@ -43,14 +43,14 @@ impl Client {
         if let Some(body) = body {
             request = request.json(body);
         }
-        answer(request.send().await).await
+        self.answer(id, request).await
     }
 
     /// The liveness probe, whose answer has no body to read.
     pub(crate) async fn probe(&self) -> Result<(), ClientError> {
         let request = self.anonymous().request(RouteId::Liveness, &[], &[])?;
-        let response = request.send().await.map_err(ClientError::transport)?;
-        match response.status() {
+        let (status, _, _) = self.arrived(RouteId::Liveness, request).await?;
+        match status {
             status if status.is_success() => Ok(()),
             status => Err(ClientError::NotUnderstood {
                 status: status.as_u16(),
@@ -77,6 +77,40 @@ impl Client {
             request = request.header(AUTHORIZATION, value);
         }
         Ok(request)
+    }
+
+    /// Sends a request and takes its whole answer, which whoever watches sees first.
+    async fn arrived(
+        &self,
+        id: RouteId,
+        request: RequestBuilder,
+    ) -> Result<(StatusCode, HeaderMap, Vec<u8>), ClientError> {
+        let response = request.send().await.map_err(ClientError::transport)?;
+        let status = response.status();
+        let headers = response.headers().clone();
+        let url = response.url().clone();
+        let body = response.bytes().await.map_err(ClientError::transport)?;
+        let body = body.to_vec();
+        if let Some(watch) = &self.watch {
+            let route = id.route().ok_or(ClientError::PathParameter)?;
+            let path = match url.query() {
+                Some(query) => format!("{}?{query}", url.path()),
+                None => url.path().to_owned(),
+            };
+            watch(&Arrived {
+                method: route.method.as_str(),
+                path: &path,
+                status: status.as_u16(),
+                headers: &headers,
+                body: &body,
+            });
+        }
+        Ok((status, headers, body))
+    }
+
+    async fn answer<T: DeserializeOwned>(&self, id: RouteId, request: RequestBuilder) -> Called<T> {
+        let (status, headers, body) = self.arrived(id, request).await?;
+        read(status, &headers, &body)
     }
 
     /// The route's path below the base, each parameter as one segment.
@@ -116,17 +150,13 @@ fn text(headers: &HeaderMap, name: &str) -> Option<String> {
     headers.get(name)?.to_str().ok().map(str::to_owned)
 }
 
-async fn answer<T: DeserializeOwned>(sent: reqwest::Result<Response>) -> Called<T> {
-    let response = sent.map_err(ClientError::transport)?;
-    let status = response.status();
-    let headers = response.headers().clone();
-    let body = response.bytes().await.map_err(ClientError::transport)?;
-    let epoch = text(&headers, "Bronzeward-Epoch");
+fn read<T: DeserializeOwned>(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Called<T> {
+    let epoch = text(headers, "Bronzeward-Epoch");
     let not_understood = ClientError::NotUnderstood {
         status: status.as_u16(),
     };
     if !status.is_success() {
-        return match serde_json::from_slice::<Problem>(&body) {
+        return match serde_json::from_slice::<Problem>(body) {
             Ok(problem) => Err(ClientError::Problem {
                 problem: Box::new(problem),
                 epoch,
@@ -135,15 +165,15 @@ async fn answer<T: DeserializeOwned>(sent: reqwest::Result<Response>) -> Called<
         };
     }
     // serde's own message would quote the body.
-    let body = serde_json::from_slice(&body).map_err(|_| not_understood)?;
+    let body = serde_json::from_slice(body).map_err(|_| not_understood)?;
     Ok(Answer {
         body,
         status: status.as_u16(),
-        etag: text(&headers, ETAG.as_str()),
-        location: text(&headers, LOCATION.as_str()),
+        etag: text(headers, ETAG.as_str()),
+        location: text(headers, LOCATION.as_str()),
         epoch,
-        recovery_mode: text(&headers, "Bronzeward-Recovery-Mode").as_deref() == Some("true"),
-        request_id: text(&headers, "Bronzeward-Request-ID"),
-        replayed: text(&headers, "Idempotent-Replayed").as_deref() == Some("true"),
+        recovery_mode: text(headers, "Bronzeward-Recovery-Mode").as_deref() == Some("true"),
+        request_id: text(headers, "Bronzeward-Request-ID"),
+        replayed: text(headers, "Idempotent-Replayed").as_deref() == Some("true"),
     })
 }

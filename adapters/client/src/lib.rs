@@ -14,11 +14,13 @@ mod write;
 mod writes;
 
 use std::fmt;
+use std::sync::Arc;
 
-pub use answer::Answer;
+pub use answer::{Answer, Arrived};
 pub use bronzeward_api as api;
 pub use error::{ClientError, Transport};
 pub use reads::{Direction, OperationFilter, Paging};
+pub use reqwest::header::HeaderMap;
 pub use write::{IdempotencyKey, MalformedKey, Write};
 
 use reqwest::Url;
@@ -39,12 +41,16 @@ impl fmt::Debug for Token {
     }
 }
 
+/// Sees every answer before it is read, as it came.
+pub type Watch = Arc<dyn Fn(&Arrived<'_>) + Send + Sync>;
+
 /// A client of one server, as one principal. Cheap to clone.
 #[derive(Clone)]
 pub struct Client {
     http: reqwest::Client,
     base: Url,
     token: Option<Token>,
+    watch: Option<Watch>,
 }
 
 impl Client {
@@ -66,7 +72,17 @@ impl Client {
             http,
             base,
             token: None,
+            watch: None,
         })
+    }
+
+    /// The same client with every answer shown to `watch`.
+    #[must_use]
+    pub fn watched(&self, watch: Watch) -> Self {
+        Self {
+            watch: Some(watch),
+            ..self.clone()
+        }
     }
 
     /// The same client as another principal.

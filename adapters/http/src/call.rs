@@ -14,11 +14,9 @@ use bronzeward_core::problem::Problem;
 use bronzeward_core::revision::Etag;
 use bronzeward_core::secret::Plaintext;
 use bronzeward_engine::authenticate::Authenticated;
-use bronzeward_engine::ports::provider::IngestionSecrets;
+use bronzeward_engine::fingerprints::Fingerprints;
 use bronzeward_engine::ports::store::{Page, Paged, Snapshot, Store, StoreError};
-use bronzeward_engine::request::{
-    Admitted, Answer, EpochRead, KeyedInput, Refused, Rendered, Requests,
-};
+use bronzeward_engine::request::{Admitted, Answer, EpochRead, Refused, Rendered, Requests};
 use bronzeward_engine::world::{RawSnapshot, World};
 use http::header::{CONTENT_TYPE, ETAG, LOCATION};
 use http::request::Parts;
@@ -34,6 +32,9 @@ use crate::query::{self, Query};
 use crate::{body, cursor};
 
 const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
+
+/// What computes a keyed route's fingerprint, and the text it computes it over.
+type Keyed<'a, W> = (Fingerprints<'a, W>, [Plaintext; 1]);
 
 /// What a handler returns.
 pub type Handled = Result<Response, Refused>;
@@ -95,10 +96,7 @@ impl<'a, W: World> Call<'a, W> {
     }
 
     pub fn requests(&self) -> Requests<'a, W> {
-        Requests {
-            db: &self.app.db,
-            digests: self.app.ingestion.as_deref(),
-        }
+        Requests { db: &self.app.db }
     }
 
     /// A path parameter that names a record; a malformed one is as unknown as a missing one.
@@ -162,8 +160,16 @@ impl<'a, W: World> Call<'a, W> {
             if_match.map(|one| one.text.as_str()),
             json,
         )?;
-        let (fingerprint, keyed_input) = self.fingerprint(input).await?;
+        let (fingerprint, keyed) = self.fingerprint(input).await?;
         let principal = self.app.authenticator().principal(&self.who).await?;
+        let recomputed = match keyed {
+            None => None,
+            Some((fingerprints, text)) => {
+                fingerprints
+                    .under_the_record(principal, &written.key, &fingerprint, &text)
+                    .await?
+            }
+        };
         let role = self
             .role
             .ok_or_else(|| Problem::internal("A write without a role."))?;
@@ -176,7 +182,7 @@ impl<'a, W: World> Call<'a, W> {
                 },
                 key: written.key,
                 fingerprint,
-                keyed_input,
+                recomputed,
                 expected_epoch: written.expected_epoch,
                 request: self.request,
                 method: self.route.method.as_str(),
@@ -187,35 +193,26 @@ impl<'a, W: World> Call<'a, W> {
         })
     }
 
-    /// The fingerprint; a keyed route's is the provider's HMAC over text that is kept until
-    /// the request ends, to compare it with a record made under an older key version.
+    /// The fingerprint; a keyed route's is the provider's HMAC, and what computed it is kept
+    /// until the key's record has been looked for.
     async fn fingerprint(
         &self,
         input: FingerprintInput,
-    ) -> Result<(Fingerprint, Option<KeyedInput>), Refused> {
+    ) -> Result<(Fingerprint, Option<Keyed<'_, W>>), Refused> {
         if let Some(fingerprint) = input.unkeyed() {
             return Ok((fingerprint, None));
         }
-        let unavailable = || {
-            Refused::from(Problem::dependency_unavailable(
-                "The provider is not available.",
-            ))
+        let unavailable = || Problem::dependency_unavailable("The provider is not available.");
+        let ingestion = self.app.ingestion.as_deref().ok_or_else(unavailable)?;
+        let fingerprints = Fingerprints {
+            db: &self.app.db,
+            ingestion,
         };
-        let ingestion = self.app.ingestion.as_ref().ok_or_else(unavailable)?;
         // Canonical JSON is UTF-8.
         let text = String::from_utf8(input.into_bytes()).map_err(|_| unavailable())?;
         let text = [Plaintext::new(text)];
-        let digests = ingestion
-            .keyed_digests(&text)
-            .await
-            .map_err(|_| unavailable())?;
-        let [text] = text;
-        let digest = digests.into_iter().next().ok_or_else(unavailable)?;
-        let fingerprint = Fingerprint {
-            digest: digest.mac,
-            key: Some(digest.key),
-        };
-        Ok((fingerprint, Some(KeyedInput::new(text))))
+        let fingerprint = fingerprints.compute(&text).await?;
+        Ok((fingerprint, Some((fingerprints, text))))
     }
 
     /// Answers a write from what its transaction rendered, now or earlier.

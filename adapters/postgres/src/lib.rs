@@ -28,6 +28,7 @@ pub mod schema;
 pub mod session;
 mod source_writes;
 mod sources;
+mod standing;
 mod statuses;
 pub mod store;
 pub mod time;

@@ -34,10 +34,7 @@ impl<W: World> Ingester<W> {
         render: impl Fn(&EntryUpdate) -> Rendered + Clone + Send + Sync,
         refuse: impl Fn(&Problem) -> Rendered + Send + Sync,
     ) -> Result<Answer, Refused> {
-        let requests = Requests::<W> {
-            db: &self.db,
-            digests: Some(&self.ingestion),
-        };
+        let requests = Requests::<W> { db: &self.db };
         if let Some(answer) = requests.first_lookup(admitted).await? {
             return Ok(answer);
         }

@@ -5,6 +5,7 @@ use bronzeward_core::inventory::{Endpoint, MachineIdentity};
 use bronzeward_core::job::Event;
 use bronzeward_core::observation::{AccessVersion, IdentityMismatch};
 use bronzeward_core::problem::{Problem, ProblemCode};
+use bronzeward_core::rules::{Rule, Rules};
 use bronzeward_core::secret::Unresolved;
 
 use super::{Ingester, Stop};
@@ -65,7 +66,9 @@ impl<W: World> Ingester<W> {
         match seen.identity {
             Err(unread) => return Err(unread_problem(machine, unread.of_identity()).into()),
             Ok(identity) => {
-                if let Some(mismatch) = identity.mismatch(&target.identity) {
+                if let Some(mismatch) = identity.mismatch(&target.identity)
+                    && !self.db.rules().holds(Rule::IngestionIdentity, false)
+                {
                     return Err(mismatched(machine, Some(mismatch)).into());
                 }
             }

@@ -101,7 +101,9 @@ async fn adopted<W: World>(
         .map(|drift| drift.opened);
     let existing = reads.operation_of_plan(id).await?;
     let scope_holder = reads.scope_holder(machine.id).await?;
-    let observations = match rules.enforced(Rule::AdoptionHighestBasis) {
+    // The store orders by read start; another order is the decision's to make.
+    let one = rules.enforced(Rule::AdoptionHighestBasis) && rules.enforced(Rule::BasisIsReadStart);
+    let observations = match one {
         true => reads
             .highest_observation(machine.id)
             .await?

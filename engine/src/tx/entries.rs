@@ -117,7 +117,7 @@ impl<W: World> Requests<'_, W> {
         match outcome {
             Ok(cluster) => Ok(EntryClaim::Claimed(issued, cluster.into_inner())),
             Err(Failure::Refused((NotClaimed::Found(record), read))) => {
-                let answer = self.answer_found(admitted, *record, read).await?;
+                let answer = self.answer_found(admitted, *record, read)?;
                 Ok(EntryClaim::Answered(answer))
             }
             Err(Failure::Refused((NotClaimed::Problem(problem), read))) => Err(Refused {

@@ -15,7 +15,7 @@ use bronzeward_core::timeline::Data;
 use super::lock_by;
 use crate::ports::store::{
     ClusterRow, EndpointChange, InventoryReads, InventoryWrites, LockMode, NewCluster, NewEntry,
-    NewMachine, Snapshot, Store, TimelineWrites,
+    NewMachine, Snapshot, Standing, StandingReads, Store, TimelineWrites,
 };
 use crate::request::{Admitted, Answer, NotDone, Refused, Rendered, Requests, Settled};
 use crate::rows::MachineRow;
@@ -101,7 +101,7 @@ impl<W: World> Requests<'_, W> {
         &self,
         admitted: &Admitted,
         input: &MachineInput,
-        render: impl Fn(&MachineRow) -> Rendered + Clone + Send + Sync,
+        render: impl Fn(&MachineRow, &Standing) -> Rendered + Clone + Send + Sync,
     ) -> Result<Answer, Refused> {
         let id: MachineId = self.db.mint();
         let act = self.db.mint();
@@ -131,7 +131,7 @@ impl<W: World> Requests<'_, W> {
                     };
                     let (mut acts, at) = tx.open().lock_acts(&self.db.rules()).await?;
                     acts.rows().insert_machine(&new, at).await?;
-                    let rendered = render(&MachineRow {
+                    let row = MachineRow {
                         id,
                         cluster: new.cluster,
                         talos_cluster: cluster.talos_cluster,
@@ -144,7 +144,8 @@ impl<W: World> Requests<'_, W> {
                         timeline: bronzeward_core::revision::TimelineRevision(0),
                         created_at: at,
                         state: crate::rows::MachineStateRow::default(),
-                    });
+                    };
+                    let rendered = render(&row, &Standing::default());
                     Ok(Settled {
                         acts,
                         rendered,
@@ -179,7 +180,7 @@ impl<W: World> Requests<'_, W> {
         machine: MachineId,
         next: Endpoint,
         reason: Option<&str>,
-        render: impl Fn(&MachineRow) -> Rendered + Clone + Send + Sync,
+        render: impl Fn(&MachineRow, &Standing) -> Rendered + Clone + Send + Sync,
     ) -> Result<Answer, Refused> {
         let act = self.db.mint();
         let rules = self.db.rules();
@@ -214,9 +215,10 @@ impl<W: World> Requests<'_, W> {
             acts.rows().change_endpoint(&change).await?;
             row.endpoint = next;
             row.timeline = revision;
+            let standing = acts.rows().standings(&[machine]).await?.remove(&machine);
             Ok(Settled {
                 acts,
-                rendered: render(&row),
+                rendered: render(&row, &standing.unwrap_or_default()),
                 act: ActDraft::new(act, Action::ENDPOINT_CHANGED).on(machine),
             })
         })

@@ -325,7 +325,8 @@ pub(crate) fn scope(machine: &MachineRow, open_drift: Option<TimelineRevision>) 
     }
 }
 
-pub(crate) fn applied(machine: &MachineRow) -> Option<Applied> {
+/// A row's Applied as core compares it.
+pub fn applied(machine: &MachineRow) -> Option<Applied> {
     machine.state.applied.map(|applied| Applied {
         release: applied.release,
         digest: ConfigDigest::from_bytes(applied.digest),

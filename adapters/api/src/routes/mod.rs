@@ -335,6 +335,11 @@ impl Route {
         self
     }
 
+    const fn status(mut self, status: StatusCode) -> Self {
+        self.success.status = status;
+        self
+    }
+
     const fn etag(mut self) -> Self {
         self.success.etag = true;
         self

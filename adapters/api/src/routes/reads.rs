@@ -55,6 +55,7 @@ const BY_MACHINE: Parameter = Parameter::Identifier("machine", &["mch"]);
 pub(super) static ROUTES: &[Route] = &[
     bare(RouteId::Liveness, "/livez")
         .open_to(Access::Anonymous)
+        .status(StatusCode::NO_CONTENT)
         .start(Start::Any),
     bare(RouteId::ReadOpenApi, "/api/v1/openapi.json"),
     read::<Page<cluster::Cluster>>(RouteId::ListClusters, "/api/v1/clusters").paged(&[]),

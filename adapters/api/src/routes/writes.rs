@@ -123,7 +123,8 @@ pub(super) static ROUTES: &[Route] = &[
         StatusCode::OK,
     )
     .by(AUTHOR)
-    .if_match(),
+    .if_match()
+    .etag(),
     post::<Nothing, operation::Operation>(
         RouteId::PublishDraft,
         "/api/v1/drafts/{draft}/publications",

@@ -1,21 +1,24 @@
 //! Machines, their endpoint and their timeline (PA §3.3, §9.2).
 
 use bronzeward_api::bodies::machine::{
-    Applied, AppliedSource as WireSource, CreateMachine, Hardware, Machine,
+    Applied, AppliedSource as WireSource, CreateMachine, Hardware, Machine, Observed, OpenDrift,
     Platform as WirePlatform, ReplaceTalosEndpoint, ScopeState as WireScope,
 };
 use bronzeward_api::bodies::timeline::{TimelineEntry, TimelinePage};
-use bronzeward_core::id::{ClusterId, MachineId};
+use bronzeward_core::digest::ConfigDigest;
+use bronzeward_core::id::{ClusterId, MachineId, ReleaseId};
 use bronzeward_core::inventory::{Endpoint, IdentityKey, Platform};
 use bronzeward_core::problem::Problem;
+use bronzeward_core::release::{observed_release, pending_convergence};
 use bronzeward_core::revision::TimelineRevision;
 use bronzeward_core::scope::ScopeState;
 use bronzeward_engine::ports::store::{
-    EntryRow, InventoryReads, Order, Page, Paged, TimelineReads,
+    EntryRow, InventoryReads, Order, Page, Paged, Standing, StandingReads, TimelineReads,
 };
 use bronzeward_engine::request::{Refused, Rendered};
 use bronzeward_engine::rows::{AppliedSource, MachineRow};
 use bronzeward_engine::tx::MachineInput;
+use bronzeward_engine::tx::plans::applied;
 use bronzeward_engine::world::World;
 
 use super::clusters::malformed;
@@ -35,7 +38,44 @@ pub(super) fn scope(state: &ScopeState) -> WireScope {
     }
 }
 
-pub(super) fn body(row: &MachineRow) -> Result<Machine, Refused> {
+/// A release with the digest of the machine's artifact in it. Neither is compared with
+/// anything that is served, and no digest is (PA choice 17.38).
+fn artifact(
+    release: Option<ReleaseId>,
+    standing: &Standing,
+) -> Result<Option<(ReleaseId, ConfigDigest)>, Refused> {
+    let Some(release) = release else {
+        return Ok(None);
+    };
+    let digest = standing.artifacts.get(&release);
+    let digest = digest.ok_or_else(|| Problem::internal("A release without its artifact."))?;
+    Ok(Some((release, *digest)))
+}
+
+fn drift(standing: &Standing) -> Result<Option<OpenDrift>, Refused> {
+    let Some(open) = &standing.drift else {
+        return Ok(None);
+    };
+    Ok(Some(OpenDrift {
+        revision: wire::count(open.opened.0),
+        observation: wire::id(open.observation)?,
+        last_observation: wire::id(open.last_observation)?,
+        late_landing: wire::opt_id(open.late_landing)?,
+    }))
+}
+
+pub(super) fn body(row: &MachineRow, standing: &Standing) -> Result<Machine, Refused> {
+    let held = applied(row);
+    let desired = artifact(row.state.desired, standing)?;
+    let of_applied = artifact(held.map(|held| held.release), standing)?;
+    let observed = match standing.observed {
+        Some(seen) => Some(Observed {
+            observation: wire::id(seen.observation)?,
+            release: wire::opt_id(observed_release(seen.digest, of_applied, desired))?,
+            at: wire::time(seen.at),
+        }),
+        None => None,
+    };
     let (uuid, node) = match &row.key {
         IdentityKey::SmbiosUuid(uuid) => (Some(uuid.as_str().to_owned()), None),
         IdentityKey::TalosNodeId(node) => (None, Some(node.as_str().to_owned())),
@@ -66,14 +106,11 @@ pub(super) fn body(row: &MachineRow) -> Result<Machine, Refused> {
         talos_endpoint: row.endpoint.to_string(),
         desired: wire::opt_id(row.state.desired)?,
         applied,
-        // Not answered yet: the latest observation that read a configuration, and whether
-        // Desired's artifact differs from an Applied (PA §8.3, §9.3). Until both are read here,
-        // a machine with an Applied is answered as not pending.
-        observed: None,
-        pending_convergence: row.state.desired.is_some() && row.state.applied.is_none(),
+        observed,
+        pending_convergence: pending_convergence(desired.map(|(_, digest)| digest), held.as_ref()),
         frozen: row.frozen,
         scope_state: scope(&row.scope),
-        open_drift: None,
+        open_drift: drift(standing)?,
         created_at: wire::time(row.created_at),
     })
 }
@@ -90,11 +127,19 @@ pub async fn list<W: World>(call: Call<'_, W>) -> Handled {
     let scope = call.scope(read, false);
     let page = call.page(&scope)?;
     let paged = snapshot.machines(of, &page).await;
-    let paged = closing(snapshot, paged).await?;
+    let (paged, standings) = match paged {
+        Ok(paged) => {
+            let machines: Vec<MachineId> = paged.items.iter().map(|row| row.id).collect();
+            let standings = snapshot.standings(&machines).await;
+            closing(snapshot, standings.map(|found| (paged, found))).await?
+        }
+        Err(error) => closing(snapshot, Err(error)).await?,
+    };
+    let none = Standing::default();
     let items = paged
         .items
         .iter()
-        .map(body)
+        .map(|row| body(row, standings.get(&row.id).unwrap_or(&none)))
         .collect::<Result<Vec<_>, _>>()?;
     let paged = Paged {
         items,
@@ -112,8 +157,14 @@ pub async fn read<W: World>(call: Call<'_, W>) -> Handled {
     let id = call.id("machine")?;
     let (mut snapshot, _) = call.read().await?;
     let row = snapshot.machine(id).await;
-    let row = closing(snapshot, row).await?.ok_or_else(missing)?;
-    Ok(ok(&body(&row)?))
+    let standings = snapshot.standings(&[id]).await;
+    let both = match (row, standings) {
+        (Ok(row), Ok(standings)) => Ok((row, standings)),
+        (Err(error), _) | (_, Err(error)) => Err(error),
+    };
+    let (row, mut standings) = closing(snapshot, both).await?;
+    let row = row.ok_or_else(missing)?;
+    Ok(ok(&body(&row, &standings.remove(&id).unwrap_or_default())?))
 }
 
 pub async fn create<W: World>(mut call: Call<'_, W>) -> Handled {
@@ -154,8 +205,8 @@ pub async fn replace_endpoint<W: World>(mut call: Call<'_, W>) -> Handled {
     Ok(call.answer(answer))
 }
 
-fn render(row: &MachineRow) -> Rendered {
-    super::render(body(row), |body| {
+fn render(row: &MachineRow, standing: &Standing) -> Rendered {
+    super::render(body(row, standing), |body| {
         created(format!("/api/v1/machines/{}", row.id), body)
     })
 }

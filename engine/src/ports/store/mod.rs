@@ -22,6 +22,7 @@ mod principals;
 mod releases;
 mod requests;
 mod sources;
+mod standing;
 mod timeline;
 mod tokens;
 
@@ -52,6 +53,7 @@ pub use sources::{
     NewFragment, NewImportBase, NewProfile, ProfileRevisionRow, ReferenceRow, SourceReads,
     SourceWrites,
 };
+pub use standing::{DriftRecord, Seen, Standing, StandingReads};
 pub use timeline::{
     ControllerRow, EntryRow, NewEntry, Order, TimelinePage, TimelineReads, TimelineWrites,
 };
@@ -109,6 +111,7 @@ pub trait StoreReads:
     + ObservationReads
     + OperationReads
     + ReleaseReads
+    + StandingReads
     + TimelineReads
     + TokenReads
     + Send

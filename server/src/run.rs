@@ -158,6 +158,11 @@ async fn start<R: Rules, D: Renderer + 'static>(
         notifier,
         cursor_key: CursorKey::new(cursor_key),
         start: StartMode::Normal,
+        controller_lease: config
+            .execution
+            .as_ref()
+            .filter(|_| executes)
+            .map(|part| crate::ingestion::span(part.lease.0)),
         served: served(config, executes),
     };
     let listener = TcpListener::bind(config.listen)

@@ -15,6 +15,7 @@ use axum::routing::{MethodFilter, on};
 use bronzeward_api::routes::{self, RouteId, Verb};
 use bronzeward_core::installation::StartMode;
 use bronzeward_core::problem::{Problem, ProblemCode};
+use bronzeward_core::time::Span;
 use bronzeward_engine::authenticate::{Access, Authenticated, Authenticator, NotAuthenticated};
 use bronzeward_engine::ingest::Ingester;
 use bronzeward_engine::ports::Entropy;
@@ -57,6 +58,8 @@ pub struct App<W: World> {
     pub notifier: Arc<W::Notifier>,
     pub cursor_key: CursorKey,
     pub start: StartMode,
+    /// The lease an operation is taken over with; none in a process without a controller.
+    pub controller_lease: Option<Span>,
     pub served: Served,
 }
 

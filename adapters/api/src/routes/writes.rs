@@ -204,16 +204,14 @@ pub(super) static ROUTES: &[Route] = &[
         StatusCode::CREATED,
     )
     .by_human(RECOVERY)
-    .located()
-    .later(),
+    .located(),
     post::<operation::AccountAttempt, operation::OperationEntry>(
         RouteId::AccountAttempt,
         "/api/v1/operations/{operation}/attempts/{attempt}/accountings",
         StatusCode::CREATED,
     )
     .by_human(RECOVERY)
-    .located()
-    .later(),
+    .located(),
     post::<operation::ResolveOperation, operation::OperationEntry>(
         RouteId::ResolveOperation,
         "/api/v1/operations/{operation}/resolutions",

@@ -80,8 +80,8 @@ POST /api/v1/recovery/exits r hn
 POST /api/v1/recovery/scopes/{}/marks r hn
 POST /api/v1/recovery/scopes/{}/releases r hn
 POST /api/v1/recovery/accountings r hn
-POST /api/v1/operations/{}/attempts/{}/accountings r hn
-POST /api/v1/operations/{}/takeovers r hn
+POST /api/v1/operations/{}/attempts/{}/accountings r h
+POST /api/v1/operations/{}/takeovers r h
 POST /api/v1/operations/{}/resolutions r hn
 POST /api/v1/identity-revocations r h
 ";

@@ -10,6 +10,7 @@ mod identities;
 mod ingestions;
 mod machines;
 mod observations;
+mod operation_acts;
 mod operations;
 mod plans;
 mod publications;
@@ -75,6 +76,8 @@ pub async fn dispatch<W: World>(call: Call<'_, W>) -> Result<Response, Refused> 
         RouteId::ListOperations => operations::list(call).await,
         RouteId::ReadOperation => operations::read(call).await,
         RouteId::ListOperationEvents => operations::events(call).await,
+        RouteId::TakeOverOperation => operation_acts::take_over(call).await,
+        RouteId::AccountAttempt => operation_acts::account(call).await,
         RouteId::ListPlans => plans::list(call).await,
         RouteId::ReadPlan => plans::read(call).await,
         RouteId::CreatePlan => plans::create(call).await,

@@ -1,13 +1,19 @@
 //! Operations and their events (PA §8.3).
 
 use bronzeward_api::bodies::common::{By, Controller, Page as WirePage};
-use bronzeward_api::bodies::operation::{Operation, OperationResult, OperationSubject};
+use bronzeward_api::bodies::operation::{
+    AccountingBasis, Adoption, Attempt as WireAttempt, AttemptResponse, Operation, OperationResult,
+    OperationSubject,
+};
 use bronzeward_api::bodies::problem::Problem as WireProblem;
 use bronzeward_api::bodies::timeline::Event;
+use bronzeward_api::id as wire_id;
+use bronzeward_core::attempt::Attempt;
 use bronzeward_core::id::{EpochId, MachineId, OperationId, PlanId};
+use bronzeward_core::operation::OperationState;
 use bronzeward_core::problem::{Member, Problem};
 use bronzeward_engine::ports::store::{
-    EntryRow, JobReads, OperationFilter, Page, Paged, TimelineReads,
+    EntryRow, JobReads, OperationFilter, Page, Paged, StoreError, StoreReads, TimelineReads,
 };
 use bronzeward_engine::request::Refused;
 use bronzeward_engine::rows::OperationRow;
@@ -46,8 +52,92 @@ fn member(value: &serde_json::Value) -> Option<Member> {
     })
 }
 
-/// A publish or ingest operation as a whole; of a plan's operation all but its attempts.
-pub(super) fn body(row: &OperationRow) -> Result<Operation, Refused> {
+/// What a plan's operation has beside its row; nothing for a publish or ingest operation.
+#[derive(Default)]
+pub(super) struct Beside {
+    pub attempts: Vec<Attempt>,
+    /// The entry that says what it completed with: an adoption record or a change of Applied.
+    pub outcome: Option<EntryRow>,
+}
+
+/// The kind of a row that lists its attempts (PA §8.3).
+const APPLY_CONFIG: &str = "apply-config";
+
+/// Reads what stands beside a row.
+async fn beside<S: StoreReads>(snapshot: &mut S, row: &OperationRow) -> Result<Beside, StoreError> {
+    if row.plan.is_none() {
+        return Ok(Beside::default());
+    }
+    let attempts = match row.kind.as_str() {
+        APPLY_CONFIG => snapshot.attempts(row.id).await?,
+        _ => Vec::new(),
+    };
+    let mut outcome = None;
+    if row.state == OperationState::Completed.as_str() {
+        let kinds = ["adoption-record", "applied-change"];
+        let mut after = None;
+        // The outcome is among the last entries, and one page holds more than most have.
+        while outcome.is_none() {
+            let page = Page { after, limit: 500 };
+            let events = snapshot.operation_events(row.id, &page).await?;
+            after = events.items.last().map(|entry| entry.number);
+            let mut entries = events.items.into_iter();
+            outcome = entries.find(|entry| kinds.contains(&entry.kind.as_str()));
+            if !events.more {
+                break;
+            }
+        }
+    }
+    Ok(Beside { attempts, outcome })
+}
+
+/// An attempt with the class and code of its answer and what accounts for it.
+fn attempt(attempt: &Attempt) -> Result<WireAttempt, Refused> {
+    let decided = attempt.accounting.as_ref().map(|made| made.revision);
+    let accounting = attempt.accounted_at().map(|revision| {
+        if decided == Some(revision) {
+            AccountingBasis::Decision
+        } else {
+            AccountingBasis::Response
+        }
+    });
+    Ok(WireAttempt {
+        id: wire::id(attempt.id)?,
+        response: attempt.response.map(|response| AttemptResponse {
+            class: response.class.as_str().to_owned(),
+            code: Some(response.code.to_owned()),
+        }),
+        accounting,
+    })
+}
+
+/// What a completed plan operation left: its adoption, or the release that is applied.
+fn outcome(entry: &EntryRow) -> Result<OperationResult, Refused> {
+    let data = wire::object(&entry.data)?;
+    let named = |member: &str| data.get(member).and_then(serde_json::Value::as_str);
+    let missing = || Problem::internal("An outcome without its members.");
+    let release = named("release")
+        .and_then(wire_id::Id::parse)
+        .ok_or_else(missing)?;
+    if entry.kind == "applied-change" {
+        return Ok(OperationResult {
+            release: Some(release),
+            ..OperationResult::default()
+        });
+    }
+    let plan = named("plan").and_then(wire_id::Id::parse);
+    let observation = named("observation").and_then(wire_id::Id::parse);
+    Ok(OperationResult {
+        adoption: Some(Adoption {
+            plan: plan.ok_or_else(missing)?,
+            release,
+            observation: observation.ok_or_else(missing)?,
+        }),
+        ..OperationResult::default()
+    })
+}
+
+pub(super) fn body(row: &OperationRow, beside: &Beside) -> Result<Operation, Refused> {
     let is_job = row.draft.is_some();
     let created_by = match (row.created_by, &row.fence) {
         (Some(signed), _) => wire::acting(signed).map(By::Acting)?,
@@ -68,8 +158,10 @@ pub(super) fn body(row: &OperationRow) -> Result<Operation, Refused> {
             draft: wire::opt_id(draft)?,
             ..OperationResult::default()
         }),
-        (None, None) => None,
+        (None, None) => beside.outcome.as_ref().map(outcome).transpose()?,
     };
+    let attempts = beside.attempts.iter().map(attempt);
+    let attempts = attempts.collect::<Result<Vec<_>, _>>()?;
     Ok(Operation {
         id: wire::id(row.id)?,
         kind: wire::word(&row.kind)?,
@@ -95,7 +187,7 @@ pub(super) fn body(row: &OperationRow) -> Result<Operation, Refused> {
         created_at: wire::time(row.created_at),
         result,
         error: error(row)?,
-        attempts: None,
+        attempts: (row.kind == APPLY_CONFIG).then_some(attempts),
     })
 }
 
@@ -116,26 +208,36 @@ pub async fn list<W: World>(call: Call<'_, W>) -> Handled {
     let (mut snapshot, read) = call.read().await?;
     let scope = call.scope(read, false);
     let page = call.page(&scope)?;
-    let paged = snapshot.operations(&filter, &page).await;
-    let paged = closing(snapshot, paged).await?;
-    let items = paged
-        .items
-        .iter()
-        .map(body)
-        .collect::<Result<Vec<_>, _>>()?;
-    let paged = Paged {
-        items,
-        more: paged.more,
-    };
+    let found = async {
+        let paged = snapshot.operations(&filter, &page).await?;
+        let mut rows = Vec::new();
+        for row in paged.items {
+            let beside = beside(&mut snapshot, &row).await?;
+            rows.push((row, beside));
+        }
+        Ok((rows, paged.more))
+    }
+    .await;
+    let (rows, more) = closing(snapshot, found).await?;
+    let items = rows.iter().map(|(row, beside)| body(row, beside));
+    let items = items.collect::<Result<Vec<_>, _>>()?;
+    let paged = Paged { items, more };
     Ok(call.paged(&scope, paged, |one| one.id.to_string(), |one| one))
 }
 
 pub async fn read<W: World>(call: Call<'_, W>) -> Handled {
     let id: OperationId = call.id("operation")?;
     let (mut snapshot, _) = call.read().await?;
-    let row = snapshot.operation(id).await;
-    let row = closing(snapshot, row).await?.ok_or_else(missing)?;
-    Ok(ok(&body(&row)?))
+    let found = async {
+        let Some(row) = snapshot.operation(id).await? else {
+            return Ok(None);
+        };
+        let beside = beside(&mut snapshot, &row).await?;
+        Ok(Some((row, beside)))
+    }
+    .await;
+    let (row, beside) = closing(snapshot, found).await?.ok_or_else(missing)?;
+    Ok(ok(&body(&row, &beside)?))
 }
 
 fn event(row: &EntryRow, epoch: EpochId) -> Result<Event, Refused> {

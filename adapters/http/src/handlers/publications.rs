@@ -22,11 +22,14 @@ pub async fn create<W: World>(mut call: Call<'_, W>) -> Handled {
     let answer = call
         .requests()
         .publish_draft(&write.admitted, draft, write.if_match, |operation| {
-            super::render(operations::body(operation), |body| Rendered {
-                location: Some(format!("/api/v1/operations/{}", operation.id)),
-                operation: Some(operation.id),
-                ..rendered(StatusCode::ACCEPTED, body)
-            })
+            super::render(
+                operations::body(operation, &operations::Beside::default()),
+                |body| Rendered {
+                    location: Some(format!("/api/v1/operations/{}", operation.id)),
+                    operation: Some(operation.id),
+                    ..rendered(StatusCode::ACCEPTED, body)
+                },
+            )
         })
         .await?;
     call.app.notifier.wake(Wake::Publication);

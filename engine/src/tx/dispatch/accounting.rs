@@ -18,8 +18,8 @@ use bronzeward_core::timeline::{Counter, Data};
 
 use super::held;
 use crate::ports::store::{
-    EntryRow, JobReads, LockMode, NewAccounting, NewEntry, OperationWrites, StoreError, StoreReads,
-    TimelineWrites,
+    EntryRow, JobReads, LockMode, NewAccounting, NewEntry, OperationReads, OperationWrites,
+    StoreError, StoreReads, TimelineWrites,
 };
 use crate::request::{Admitted, Answer, NotDone, Refused, Rendered, Requests, Settled};
 use crate::rows::OperationRow;
@@ -33,6 +33,7 @@ const EXPLANATION: &str = "explanation";
 #[derive(Clone, Debug)]
 pub struct Accounted {
     pub operation: OperationRow,
+    pub attempts: Vec<Attempt>,
     pub entry: EntryRow,
 }
 
@@ -117,6 +118,7 @@ impl<W: World> Requests<'_, W> {
                 };
                 let accounted = Accounted {
                     operation,
+                    attempts: rows.attempts(input.operation).await?,
                     entry: EntryRow::of(revision, &entry),
                 };
                 Ok(Settled {

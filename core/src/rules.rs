@@ -152,7 +152,7 @@ rules! {
     /// release holds superseded text.
     UnchangedHeadsShared: Lock;
     /// Without it two publications each hold a head the other waits for.
-    HeadsInOnePass: Lock;
+    HeadsInOnePass: Lock, masked by MachineStatesOfCluster;
     /// Without it a machine gains an import base while the release that should cover it
     /// commits.
     MachineStatesOfCluster: Lock;

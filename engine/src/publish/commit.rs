@@ -141,7 +141,7 @@ impl<W: World> Commit<'_, W> {
         // before the commit.
         let select = Select::Cluster(self.snapshot.cluster.id);
         let states = lock_by(&rules, Rule::MachineStatesOfCluster, LockMode::Update);
-        let (tx, machines) = tx.lock_machines(&select, LockMode::Share, states).await?;
+        let (mut tx, machines) = tx.lock_machines(&select, LockMode::Share, states).await?;
         let unchanged = lock_by(&rules, Rule::UnchangedHeadsShared, LockMode::Share);
         let shared = self
             .snapshot
@@ -151,6 +151,12 @@ impl<W: World> Commit<'_, W> {
         let mut modes: BTreeMap<HeadId, Option<LockMode>> = shared.collect();
         let changed = self.snapshot.changed.keys();
         modes.extend(changed.map(|head| (*head, Some(LockMode::Update))));
+        if !rules.enforced(Rule::HeadsInOnePass) {
+            // The changed heads in a pass of their own, as no publication may.
+            let mut first = modes.clone();
+            first.retain(|_, mode| *mode == Some(LockMode::Update));
+            tx.peek().lock_heads(&first).await?;
+        }
         let (tx, heads) = tx.lock_heads(&modes).await?;
         let bound = self.owned.bound;
         let (tx, draft) = tx.lock_draft(bound.draft, LockMode::Update).await?;

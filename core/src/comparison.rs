@@ -706,6 +706,7 @@ mod tests {
         assert_eq!(check(&Enforced, &published, false), Ok(false));
     }
 
+    // covers-part: PA-TAL-4 (an access written again under the same path and version)
     #[test]
     fn each_part_of_the_evidence_refuses_alone() {
         let change = |change: &dyn Fn(&mut World)| {
@@ -744,6 +745,10 @@ mod tests {
                 Rule::CheckValid,
             ),
             (change(&|it| it.access = access(2)), Rule::AccessVersionUsed),
+            (
+                change(&|it| it.access.created.push('0')),
+                Rule::AccessVersionUsed,
+            ),
             (
                 change(&|it| {
                     it.observation.started.endpoint =

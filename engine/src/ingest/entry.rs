@@ -79,7 +79,14 @@ impl<W: World> Ingester<W> {
         let refused = match ended {
             Some(Ok(answer)) => return Ok(answer),
             Some(Err(refused)) => refused,
-            None => Problem::internal("The entry's claim ended during its ingestion.").into(),
+            None => {
+                // The draft transaction ends the claim too, and a heartbeat that waited for
+                // it may be answered before its commit is: then its record is there.
+                if let Some(answer) = requests.first_lookup(admitted).await? {
+                    return Ok(answer);
+                }
+                Problem::internal("The entry's claim ended during its ingestion.").into()
+            }
         };
         let problem = refused.problem.naming("ingestion", claimed.claim);
         if !refusal::is_final(problem.code) {

@@ -15,7 +15,7 @@ pub use facts::{
 use crate::attempt::Attempt;
 use crate::fence::Fence;
 use crate::id::{EpochId, OperationId};
-use crate::observation::{Observation, Purpose};
+use crate::observation::{AccessVersion, Observation, Purpose, Read};
 use crate::plan::{AnyPlan, Binding};
 use crate::principal::Controller;
 use crate::rules::{Rule, Rules};
@@ -214,10 +214,11 @@ pub fn standing<R: Rules>(
 /// and the binding's own; what can move is compared.
 fn binding<R: Rules>(rules: &R, facts: &Facts<'_>) -> bool {
     let bound = facts.binding;
+    let desired = facts.current.desired == bound.desired;
     let desired = match facts.stage {
-        Stage::Commitment { .. } => facts.current.desired == bound.desired,
+        Stage::Commitment { .. } => desired,
         // A publication after the commitment leaves the operation alone.
-        Stage::Attempt { .. } => true,
+        Stage::Attempt { .. } => desired || rules.enforced(Rule::AttemptKeepsDesired),
     };
     rules.holds(
         Rule::AssignmentUnchanged,
@@ -249,8 +250,11 @@ fn evidence<R: Rules>(rules: &R, facts: &Facts<'_>) -> (bool, bool) {
     let fresh = facts.now - started.started_at <= bound.max_observation_age;
     let checked =
         check.artifact == ArtifactCheck::Matches && facts.now - check.at <= bound.check_validity;
-    let access = values.access.value() == Some(evidence.access_used)
-        && check.access.value() == Some(evidence.access_used);
+    let same = |read: &Read<AccessVersion>| {
+        read.value()
+            .is_some_and(|read| read.is(rules, evidence.access_used))
+    };
+    let access = same(&values.access) && same(&check.access);
     let identity = values
         .identity
         .value()
@@ -704,9 +708,11 @@ mod tests {
             ..first_attempt()
         };
         assert_eq!(check(&Enforced, &published, false), Ok(false));
+        let control = check(&Without(&[Rule::AttemptKeepsDesired]), &published, false);
+        assert_eq!(control.unwrap_err().failed, [Comparison::Binding]);
     }
 
-    // covers-part: PA-TAL-4 (an access written again under the same path and version)
+    // covers: PA-TAL-4
     #[test]
     fn each_part_of_the_evidence_refuses_alone() {
         let change = |change: &dyn Fn(&mut World)| {
@@ -747,7 +753,7 @@ mod tests {
             (change(&|it| it.access = access(2)), Rule::AccessVersionUsed),
             (
                 change(&|it| it.access.created.push('0')),
-                Rule::AccessVersionUsed,
+                Rule::AccessVersionIdentity,
             ),
             (
                 change(&|it| {

@@ -132,6 +132,14 @@ pub struct AccessVersion {
     pub created: String,
 }
 
+impl AccessVersion {
+    /// Whether both are one version: a path whose metadata was written anew gives out its
+    /// version numbers again.
+    pub fn is<R: Rules>(&self, rules: &R, other: &Self) -> bool {
+        self.version == other.version && rules.holds(Rule::AccessVersionIdentity, self == other)
+    }
+}
+
 /// Who a node says it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeIdentity {

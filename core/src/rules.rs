@@ -211,8 +211,15 @@ rules! {
     CheckValid: Decision;
     /// Without it the credential that was checked is not the one that is used.
     AccessVersionUsed: Decision;
+    /// Without it a credential that was written anew passes for the one that was checked,
+    /// where its version number is the same.
+    AccessVersionIdentity: Decision;
     /// Without it the evidence is of another address than the one the request dials.
     RouteBound: Decision;
+    /// Without it a changed endpoint changes where an approved plan is carried out.
+    BoundRouteDialled: Decision, masked by RouteBound;
+    /// Without it a publication after the commitment stops what was approved and committed.
+    AttemptKeepsDesired: Decision;
     /// Without it a request reaches a node that is not the recorded machine.
     IdentityMatches: Decision;
     /// Without it a configuration is sent to a node of another Talos minor.

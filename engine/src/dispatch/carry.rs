@@ -16,9 +16,9 @@ use bronzeward_core::time::DbTime;
 use super::gather::{Gathered, Ready};
 use super::{Controller, Stop};
 use crate::ingest::unless;
-use crate::ports::Timer;
 use crate::ports::node::{ApplyAnswer, NodeWriter};
 use crate::ports::store::{JobReads, PlanReads, PrincipalReads, Snapshot, Store, StoreError};
+use crate::ports::{Notifier, Timer, Wake};
 use crate::rows::OperationRow;
 use crate::tx::Failure;
 use crate::tx::dispatch::{
@@ -143,6 +143,7 @@ impl<W: World> Controller<W> {
         mut gathered: Option<Gathered>,
     ) -> Result<(), Stop> {
         let mut looked = false;
+        let mut settling = self.settings.settling;
         loop {
             match self.operation(owned).await? {
                 Some(Operation::Committed(_)) => {
@@ -158,7 +159,9 @@ impl<W: World> Controller<W> {
                         .await?;
                     let judged = self.judge(owned).await?;
                     if judged.state == OperationState::Verifying {
-                        self.parts.timer.sleep(self.settings.settling).await;
+                        // Each look adds to the timeline, so that looks grow rarer.
+                        self.parts.timer.sleep(settling).await;
+                        settling = (settling * 2).min(self.settings.recovery_interval);
                     }
                 }
                 Some(Operation::Unresolved(operation)) if !looked => {
@@ -207,6 +210,9 @@ impl<W: World> Controller<W> {
                 state = judged.state.as_str(),
                 "an operation ended"
             );
+            // Its scope and its cluster's slot are free: what was refused for them is due.
+            self.memory().pauses.clear();
+            self.parts.notifier.wake(Wake::Dispatch);
         }
         Ok(judged)
     }

@@ -6,8 +6,10 @@
 use bronzeward_core::comparison::ArtifactCheck;
 use bronzeward_core::dependency::{Class, Reason, TransitVersion, classify_transit};
 use bronzeward_core::digest::ConfigDigest;
+use bronzeward_core::inventory::Endpoint;
 use bronzeward_core::observation::Purpose;
 use bronzeward_core::plan::Binding;
+use bronzeward_core::rules::{Rule, Rules as _};
 use bronzeward_core::secret::Plaintext;
 
 use super::{Controller, Stop, class};
@@ -53,7 +55,7 @@ impl<W: World> Controller<W> {
             purpose: Purpose::Evidence,
             plan: Some(binding.id),
             operation: owned.map(|owned| owned.operation),
-            route: Some(binding.route),
+            route: self.route(binding),
             fence: owned.map(|owned| owned.fence.clone()),
             asked: EVERYTHING,
         };
@@ -144,6 +146,13 @@ impl<W: World> Controller<W> {
         }
     }
 
+    /// Where a plan's readings and its request go: its bound route, whatever the machine's
+    /// endpoint is by now.
+    fn route(&self, binding: &Binding) -> Option<Endpoint> {
+        let bound = self.parts.db.rules().enforced(Rule::BoundRouteDialled);
+        bound.then_some(binding.route)
+    }
+
     /// A reading of the machine by its operation's bound route, recorded for `purpose`. With
     /// a fence it is refused once the operation is another owner's.
     pub(super) async fn observe_operation(
@@ -159,7 +168,7 @@ impl<W: World> Controller<W> {
             purpose,
             plan: Some(binding.id),
             operation: Some(operation),
-            route: Some(binding.route),
+            route: self.route(binding),
             fence: fence.cloned(),
             asked: EVERYTHING,
         };

@@ -41,7 +41,8 @@ pub struct Settings {
     pub lease: Span,
     /// How often a machine with an unresolved operation is observed (EaR 5.2).
     pub recovery_interval: Duration,
-    /// How long an accepted configuration is left to settle between two looks.
+    /// How long an accepted configuration is left to settle before the second look; each
+    /// further pause is twice as long, up to the recovery interval.
     pub settling: Duration,
 }
 

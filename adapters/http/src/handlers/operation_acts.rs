@@ -8,6 +8,7 @@ use bronzeward_core::id::OperationId;
 use bronzeward_core::problem::Problem;
 use bronzeward_core::time::Span;
 use bronzeward_engine::ports::store::EntryRow;
+use bronzeward_engine::ports::{Notifier, Wake};
 use bronzeward_engine::request::Rendered;
 use bronzeward_engine::rows::OperationRow;
 use bronzeward_engine::tx::dispatch::{Accounted, AccountingInput, TakenOver};
@@ -53,6 +54,8 @@ pub async fn take_over<W: World>(mut call: Call<'_, W>) -> Handled {
             |taken: &TakenOver| answered(&taken.operation, &taken.attempts, &taken.entry),
         )
         .await?;
+    // This process's controller goes on with it.
+    call.app.notifier.wake(Wake::Dispatch);
     Ok(call.answer(answer))
 }
 
@@ -80,5 +83,7 @@ pub async fn account<W: World>(mut call: Call<'_, W>) -> Handled {
             },
         )
         .await?;
+    // This process's controller goes on with it.
+    call.app.notifier.wake(Wake::Dispatch);
     Ok(call.answer(answer))
 }

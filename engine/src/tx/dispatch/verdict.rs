@@ -157,12 +157,12 @@ fn verdict<T>(
     };
     match (operation, classification) {
         (Operation::Verifying(operation), Classification::Completed(proof)) => {
-            let completed = operation.complete(proof, revision);
-            Ok(completes(scene, from, completed.common.id, proof))
+            let _completed = operation.complete(proof, revision);
+            Ok(completes(scene, from, proof))
         }
         (Operation::Unresolved(operation), Classification::Completed(proof)) => {
-            let completed = operation.complete(proof, revision);
-            Ok(completes(scene, from, completed.common.id, proof))
+            let _completed = operation.complete(proof, revision);
+            Ok(completes(scene, from, proof))
         }
         (Operation::Verifying(operation), Classification::Failed(proof)) => {
             let _failed = operation.fail(proof, revision);
@@ -207,12 +207,7 @@ fn verdict<T>(
     }
 }
 
-fn completes<T>(
-    scene: &Scene<T>,
-    from: OperationState,
-    _operation: bronzeward_core::id::OperationId,
-    proof: classify::Completion,
-) -> Verdict {
+fn completes<T>(scene: &Scene<T>, from: OperationState, proof: classify::Completion) -> Verdict {
     let before = applied(&scene.machine).map(|applied| applied.baseline);
     Verdict {
         from,

@@ -316,7 +316,7 @@ impl<W: World> Controller<W> {
             Err(error) => Err(error),
         };
         snapshot.close().await;
-        let operation = read.map_err(unread)?;
+        let operation = read.map_err(unread)?.map(|(operation, _)| operation);
         Ok(operation.filter(|operation| operation.common().fence == owned.fence))
     }
 }

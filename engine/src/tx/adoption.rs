@@ -4,10 +4,7 @@
 //! a refusal rolls back and is then recorded by a transaction of its own, which any
 //! process may write. Never in this module: a read of a node.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use bronzeward_core::adopt::{Adopted, Facts, NotAdopted, adopt};
-use bronzeward_core::comparison::Standing;
 use bronzeward_core::drift::Resolution;
 use bronzeward_core::fence::{Fence, Generation};
 use bronzeward_core::id::{EpochId, MachineId, OperationId, PlanId};
@@ -19,11 +16,12 @@ use bronzeward_core::rules::{Rule, Rules};
 use bronzeward_core::time::DbTime;
 use bronzeward_core::timeline::{Counter, Data};
 
-use super::plans::{applied, assignment_at, scope};
+use super::dispatch::{Last, scene};
+use super::plans::applied;
 use super::{Abort, Committed, Ended, Failure, Kind, Tx, lock_by, transact};
 use crate::ports::store::{
-    AdoptionReads, Condition, Guard, LockMode, NewAdoption, NewEntry, ObservationReads, PlanReads,
-    StoreTx, TimelineWrites, Written,
+    AdoptionReads, Condition, Guard, LockMode, NewAdoption, NewEntry, ObservationReads, StoreTx,
+    TimelineWrites, Written,
 };
 use crate::tx::level::Start;
 use crate::world::{Db, RawTx, World};
@@ -66,39 +64,17 @@ async fn adopted<W: World>(
     tx: Tx<RawTx<W>, Start>,
 ) -> Result<Ended<RawTx<W>, AdoptionRecorded>, Abort<AdoptionRefused>> {
     let rules = db.rules();
-    let (mut tx, installation) = tx.lock_installation(LockMode::Share).await?;
-    let Some(machine) = tx.peek().plan_machine(id).await? else {
-        return tx.refuse(AdoptionRefused::NotAdoptable).await;
+    let mut scene = scene(db, tx, id, Last::PlanState)
+        .await
+        .map_err(|abort| match abort {
+            Abort::Refused(_) => Abort::Refused(AdoptionRefused::NotAdoptable),
+            Abort::Store(error) => Abort::Store(error),
+        })?;
+    let AnyPlan::Approved(plan) = scene.row.plan.clone() else {
+        return scene.open.refuse(AdoptionRefused::NotAdoptable).await;
     };
-    let lock = lock_by(&rules, Rule::MachineRowLock, LockMode::Update);
-    let (mut tx, machine) = tx.lock_machine(machine, lock).await?;
-    let (Some(machine), Some(row)) = (machine, tx.peek().plan(id).await?) else {
-        return tx.refuse(AdoptionRefused::NotAdoptable).await;
-    };
-    let AnyPlan::Approved(plan) = row.plan else {
-        return tx.refuse(AdoptionRefused::NotAdoptable).await;
-    };
-    let head = tx.peek().assignment_head_of(machine.id).await?;
-    let mode = lock_by(&rules, Rule::AssignmentHeadShared, LockMode::Share);
-    let heads: BTreeMap<_, _> = head.map(|head| (head, mode)).into_iter().collect();
-    let (tx, heads) = tx.lock_heads(&heads).await?;
-    let approval = plan.state().approval.clone();
-    let mode = lock_by(&rules, Rule::ApproverShared, LockMode::Share);
-    let principals = BTreeMap::from([(approval.approver.principal, mode)]);
-    let (tx, approvers) = tx.lock_principals(&principals).await?;
-    let mode = lock_by(&rules, Rule::ApprovalShared, LockMode::Share);
-    let (tx, approvals) = tx
-        .lock_approvals(&BTreeSet::from([approval.id]), mode)
-        .await?;
-    let (tx, _) = tx
-        .lock_plan_states(&BTreeSet::from([id]), LockMode::Update)
-        .await?;
-    let (mut open, now) = tx.open_at().await?;
-    let reads = open.rows();
-    let drift = reads
-        .open_drift(machine.id)
-        .await?
-        .map(|drift| drift.opened);
+    let (machine, installation, now) = (scene.machine.clone(), scene.installation, scene.now);
+    let reads = scene.open.rows();
     let existing = reads.operation_of_plan(id).await?;
     let scope_holder = reads.scope_holder(machine.id).await?;
     // The store orders by read start; another order is the decision's to make.
@@ -115,29 +91,19 @@ async fn adopted<W: World>(
                 .await?
         }
     };
-    let (scope, applied) = (scope(&machine, drift), applied(&machine));
+    let applied = applied(&machine);
     let binding = plan.binding().clone();
-    let standing = AnyPlan::Approved(plan.clone());
     let facts = Facts {
         binding: &binding,
-        standing: Standing {
-            plan: &standing,
-            approval_revoked: approvals.iter().any(|row| row.revoked),
-            approver_revoked: approvers
-                .iter()
-                .any(|row| row.principal.revoked_at.is_some()),
-        },
+        standing: scene.standing(),
         now,
         epoch: installation.epoch,
         recovery_mode: installation.recovery_mode,
         process: db.process().epoch,
         existing,
         scope_holder,
-        scope: &scope,
-        assignment: heads
-            .first()
-            .and_then(|head| assignment_at(head))
-            .map(|(at, _)| at),
+        scope: &scene.scope,
+        assignment: scene.assignment,
         desired: machine.state.desired,
         applied: applied.as_ref(),
         observations: &observations,
@@ -145,9 +111,8 @@ async fn adopted<W: World>(
     let adopted = match adopt(&rules, &facts) {
         Ok(adopted) => adopted,
         Err(failed) => {
-            return open
-                .refuse(AdoptionRefused::Failed(machine.id, failed))
-                .await;
+            let refused = AdoptionRefused::Failed(machine.id, failed);
+            return scene.open.refuse(refused).await;
         }
     };
     let fence = Fence {
@@ -164,8 +129,8 @@ async fn adopted<W: World>(
         counter: Counter(machine.timeline.0),
         now,
     };
-    write(&rules, open.rows(), record, &adopted).await?;
-    open.done(AdoptionRecorded {
+    write(&rules, scene.open.rows(), record, &adopted).await?;
+    scene.open.done(AdoptionRecorded {
         machine: machine.id,
         operation,
         pending_convergence,

@@ -69,7 +69,7 @@ impl<W: World> Requests<'_, W> {
                 let lock = lock_by(&rules, Rule::MachineRowLock, LockMode::Update);
                 let (tx, locked) = tx.lock_machine(machine, lock).await?;
                 let (mut open, now, operation) = held(tx, input.operation).await?;
-                let (Some(locked), Some(operation)) = (locked, operation) else {
+                let (Some(locked), Some((operation, _))) = (locked, operation) else {
                     return open.refuse(Problem::not_found("No such operation.")).await;
                 };
                 let common = operation.common();

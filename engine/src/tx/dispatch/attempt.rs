@@ -10,7 +10,7 @@ use bronzeward_core::principal::{By, Controller};
 use bronzeward_core::rules::Rule;
 use bronzeward_core::timeline::{Counter, Data};
 
-use super::{Evidence, Log, Owned, Refused, Scene, facts, own_move, scene, unowned};
+use super::{Evidence, Last, Log, Owned, Refused, Scene, facts, own_move, scene, unowned};
 use crate::ports::store::{ObservationReads, OperationWrites, StoreError, Written};
 use crate::tx::level::Start;
 use crate::tx::{Abort, Committed, Ended, Failure, Kind, Tx, transact};
@@ -37,7 +37,7 @@ async fn recorded<W: World>(
     tx: Tx<RawTx<W>, Start>,
 ) -> Result<Ended<RawTx<W>, Recorded>, Abort<Refused>> {
     let rules = db.rules();
-    let mut scene = scene(db, tx, owned.plan, Some(owned.operation)).await?;
+    let mut scene = scene(db, tx, owned.plan, Last::Operation(owned.operation)).await?;
     let admission = match admit(db, &mut scene, owned, evidence).await? {
         Ok(admission) => admission,
         Err(refused) => return scene.open.refuse(refused).await,

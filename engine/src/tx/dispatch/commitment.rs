@@ -12,7 +12,7 @@ use bronzeward_core::rules::Rule;
 use bronzeward_core::time::Span;
 use bronzeward_core::timeline::{Counter, Data};
 
-use super::{Evidence, Log, Owned, Refused, Scene, facts, scene, unowned};
+use super::{Evidence, Last, Log, Owned, Refused, Scene, facts, scene, unowned};
 use crate::ports::store::{
     AdoptionReads, Condition, Guard, ObservationReads, OperationReads, OperationWrites, PlanWrites,
     Written,
@@ -47,7 +47,7 @@ async fn committed<W: World>(
     tx: Tx<RawTx<W>, Start>,
 ) -> Result<Ended<RawTx<W>, Owned>, Abort<Refused>> {
     let rules = db.rules();
-    let mut scene = scene(db, tx, plan, None).await?;
+    let mut scene = scene(db, tx, plan, Last::Rollout).await?;
     let admission = match admit(db, &mut scene, evidence).await? {
         Ok(admission) => admission,
         Err(refused) => return scene.open.refuse(refused).await,

@@ -20,7 +20,7 @@ pub async fn extend<W: World>(
     transact(db.store(), Kind::Job, async |tx| {
         let (tx, installation) = tx.lock_installation(LockMode::Share).await?;
         let (mut open, now, operation) = held(tx, owned.operation).await?;
-        let Some(operation) = operation else {
+        let Some((operation, _)) = operation else {
             return open.refuse(Refused::Gone).await;
         };
         if operation.state().is_terminal() {

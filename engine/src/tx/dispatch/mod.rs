@@ -48,8 +48,8 @@ pub use verdict::{Judged, judge};
 use super::plans::{applied, assignment_at, scope};
 use super::{Abort, OpenTx, Tx, lock_by};
 use crate::ports::store::{
-    Condition, Guard, LockMode, Marks, NewEntry, OperationReads, PlanReads, PlanRow, StoreError,
-    StoreReads, StoreTx,
+    Condition, Guard, LockMode, Marks, NewEntry, PlanReads, PlanRow, StoreError, StoreReads,
+    StoreTx,
 };
 use crate::rows::{ApprovalRow, MachineRow, OperationRow, PrincipalRow};
 use crate::tx::level::Start;
@@ -95,17 +95,17 @@ impl From<Refused> for Abort<Refused> {
 }
 
 /// What the comparisons and the classification look at, read under its locks.
-struct Scene<T> {
-    open: OpenTx<T>,
-    now: DbTime,
-    installation: Installation,
-    machine: MachineRow,
-    row: PlanRow,
-    approval_revoked: bool,
-    approver_revoked: bool,
-    assignment: Option<AssignmentAt>,
-    scope: Scope,
-    held: Option<(Operation, Marks)>,
+pub(super) struct Scene<T> {
+    pub(super) open: OpenTx<T>,
+    pub(super) now: DbTime,
+    pub(super) installation: Installation,
+    pub(super) machine: MachineRow,
+    pub(super) row: PlanRow,
+    pub(super) approval_revoked: bool,
+    pub(super) approver_revoked: bool,
+    pub(super) assignment: Option<AssignmentAt>,
+    pub(super) scope: Scope,
+    pub(super) held: Option<(Operation, Marks)>,
 }
 
 impl<T> Scene<T> {
@@ -113,7 +113,7 @@ impl<T> Scene<T> {
         self.row.plan.binding()
     }
 
-    fn standing(&self) -> Standing<'_> {
+    pub(super) fn standing(&self) -> Standing<'_> {
         Standing {
             plan: &self.row.plan,
             approval_revoked: self.approval_revoked,
@@ -130,13 +130,22 @@ impl<T> Scene<T> {
     }
 }
 
-/// Takes the locks of EaR 3.2 in their order and reads what they hold still. With no
-/// operation the transaction is a commitment's and takes the cluster's rollout lock too.
-async fn scene<W: World>(
+/// What a scene locks last.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Last {
+    /// The cluster's rollout, which only commitments take.
+    Rollout,
+    Operation(OperationId),
+    /// Nothing: an adoption is made in one transaction and holds no slot.
+    PlanState,
+}
+
+/// Takes the locks of EaR 3.2 in their order and reads what they hold still.
+pub(super) async fn scene<W: World>(
     db: &Db<W>,
     tx: Tx<RawTx<W>, Start>,
     plan: PlanId,
-    operation: Option<OperationId>,
+    last: Last,
 ) -> Result<Scene<RawTx<W>>, Abort<Refused>> {
     let rules = db.rules();
     let (mut tx, installation) = tx.lock_installation(LockMode::Share).await?;
@@ -166,19 +175,22 @@ async fn scene<W: World>(
     let (tx, _) = tx
         .lock_plan_states(&BTreeSet::from([plan]), LockMode::Update)
         .await?;
-    let (mut open, now, held) = match operation {
-        None => {
+    let (mut open, now, held) = match last {
+        Last::Rollout => {
             let tx = tx.lock_rollout(machine.cluster).await?;
             let (open, now) = tx.open_at().await?;
             (open, now, None)
         }
-        Some(operation) => {
-            let (mut open, now, held) = held(tx, operation).await?;
-            let Some(held) = held else {
+        Last::PlanState => {
+            let (open, now) = tx.open_at().await?;
+            (open, now, None)
+        }
+        Last::Operation(operation) => {
+            let (open, now, held) = held(tx, operation).await?;
+            if held.is_none() {
                 return open.refuse(Refused::Gone).await;
-            };
-            let marks = open.rows().operation_marks(operation).await?;
-            (open, now, Some((held, marks)))
+            }
+            (open, now, held)
         }
     };
     let drift = open.rows().open_drift(machine.id).await?;
@@ -206,11 +218,12 @@ fn revoked<R>(rows: &[super::Held<R>], is: impl Fn(&R) -> bool) -> bool {
     rows.iter().any(|row| is(row))
 }
 
-/// The operation FOR UPDATE, with everything of it, and the time after that lock.
+/// The operation FOR UPDATE, with everything of it and its place in the timeline, and the
+/// time after that lock.
 async fn held<T: StoreTx, L: super::Before<super::Operations>>(
     tx: Tx<T, L>,
     operation: OperationId,
-) -> Result<(OpenTx<T>, DbTime, Option<Operation>), StoreError> {
+) -> Result<(OpenTx<T>, DbTime, Option<(Operation, Marks)>), StoreError> {
     let operations = BTreeSet::from([operation]);
     let (tx, rows) = tx.lock_operations(&operations, LockMode::Update).await?;
     let (mut open, now) = tx.open_at().await?;
@@ -225,7 +238,7 @@ async fn held<T: StoreTx, L: super::Before<super::Operations>>(
 pub(crate) async fn whole<T: StoreReads>(
     rows: &mut T,
     row: &OperationRow,
-) -> Result<Option<Operation>, StoreError> {
+) -> Result<Option<(Operation, Marks)>, StoreError> {
     let (Some(plan), Some(machine), Some(fence)) = (row.plan, row.machine, row.fence.clone())
     else {
         return Ok(None);
@@ -233,7 +246,7 @@ pub(crate) async fn whole<T: StoreReads>(
     let Some(state) = OperationState::parse(&row.state) else {
         return Ok(None);
     };
-    let since = rows.operation_marks(row.id).await?.since;
+    let marks = rows.operation_marks(row.id).await?;
     let common = Common {
         id: row.id,
         plan,
@@ -243,7 +256,7 @@ pub(crate) async fn whole<T: StoreReads>(
         // An adoption's operation never had one; a terminal one is no lease's.
         lease_until: row.lease_until.unwrap_or(row.created_at),
         attempts: rows.attempts(row.id).await?,
-        since,
+        since: marks.since,
         created_at: row.created_at,
     };
     let classified = row
@@ -252,7 +265,8 @@ pub(crate) async fn whole<T: StoreReads>(
             revision,
             generation: Generation(generation),
         });
-    Ok(Some(Operation::from_row(common, state, classified)))
+    let operation = Operation::from_row(common, state, classified);
+    Ok(Some((operation, marks)))
 }
 
 /// An owner's own move under `rule` (PA §5.1): the fence's terms and the state it leaves.

@@ -15,7 +15,7 @@ use bronzeward_core::timeline::Data;
 use super::{Evidence, Log, Owned, Refused, drift, own_move, unowned, whole};
 use crate::ports::Alert;
 use crate::ports::store::{
-    AdoptionReads, LockMode, OperationReads, OperationWrites, PlanReads, Written,
+    AdoptionReads, LockMode, Marks, OperationReads, OperationWrites, PlanReads, Written,
 };
 use crate::tx::{Failure, Kind, lock_by, transact};
 use crate::world::{Db, World};
@@ -100,11 +100,11 @@ pub async fn record_not_admitted<W: World>(
 /// The owner's move of a committed operation whose attempt was refused, with its cause.
 fn unresolves<'a>(
     owned: Option<&'a Owned>,
-    operation: Option<Operation>,
+    operation: Option<(Operation, Marks)>,
     refused: &NotAdmitted,
     revision: TimelineRevision,
 ) -> Option<(&'a Owned, &'static str)> {
-    let (Some(owned), Some(Operation::Committed(operation))) = (owned, operation) else {
+    let (Some(owned), Some((Operation::Committed(operation), _))) = (owned, operation) else {
         return None;
     };
     let moved = operation.refuse_attempt(refused.clone(), revision);

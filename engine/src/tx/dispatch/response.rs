@@ -27,7 +27,9 @@ pub async fn record_response<W: World>(
         let lock = lock_by(&rules, Rule::MachineRowLock, LockMode::Update);
         let (tx, machine) = tx.lock_machine(owned.machine, lock).await?;
         let (mut open, at, operation) = held(tx, owned.operation).await?;
-        let (Some(machine), Some(Operation::Sending(sending))) = (machine, operation) else {
+        let (Some(machine), Some(Operation::Sending(sending))) =
+            (machine, operation.map(|(operation, _)| operation))
+        else {
             return open.refuse(Refused::NotOwner).await;
         };
         let common = &sending.common;

@@ -58,7 +58,7 @@ pub async fn take_over_lapsed<W: World>(
         let lock = lock_by(&rules, Rule::MachineRowLock, LockMode::Update);
         let (tx, locked) = tx.lock_machine(machine, lock).await?;
         let (mut open, now, operation) = held(tx, row.id).await?;
-        let (Some(locked), Some(operation)) = (locked, operation) else {
+        let (Some(locked), Some((operation, _))) = (locked, operation) else {
             return open.refuse(Refused::Gone).await;
         };
         let taking = Taking {
@@ -201,7 +201,7 @@ impl<W: World> Requests<'_, W> {
                 let lock = lock_by(&rules, Rule::MachineRowLock, LockMode::Update);
                 let (tx, locked) = tx.lock_machine(machine, lock).await?;
                 let (open, _, operation) = held(tx, id).await?;
-                let (Some(locked), Some(operation)) = (locked, operation) else {
+                let (Some(locked), Some((operation, _))) = (locked, operation) else {
                     return open.refuse(Problem::not_found("No such operation.")).await;
                 };
                 let (mut acts, at) = open.lock_acts(&rules).await?;

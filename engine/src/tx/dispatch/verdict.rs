@@ -14,7 +14,7 @@ use bronzeward_core::revision::BaselineRevision;
 use bronzeward_core::rules::Rule;
 use bronzeward_core::timeline::{Counter, Data, Outcome};
 
-use super::{Log, Owned, Refused, Scene, drift, own_move, scene};
+use super::{Last, Log, Owned, Refused, Scene, drift, own_move, scene};
 use crate::ports::Alert;
 use crate::ports::store::{ObservationReads, OperationWrites, StoreError, StoreTx, Written};
 use crate::tx::plans::applied;
@@ -47,7 +47,7 @@ async fn judged<W: World>(
     tx: Tx<RawTx<W>, Start>,
 ) -> Result<Ended<RawTx<W>, Judged>, Abort<Refused>> {
     let rules = db.rules();
-    let mut scene = scene(db, tx, owned.plan, Some(owned.operation)).await?;
+    let mut scene = scene(db, tx, owned.plan, Last::Operation(owned.operation)).await?;
     let Some((operation, marks)) = scene.held.take() else {
         return scene.open.refuse(Refused::Gone).await;
     };

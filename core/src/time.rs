@@ -48,6 +48,13 @@ impl Span {
     }
 }
 
+impl From<std::time::Duration> for Span {
+    /// A configured length; one beyond what a span holds is the longest span.
+    fn from(length: std::time::Duration) -> Self {
+        Self(i64::try_from(length.as_micros()).unwrap_or(i64::MAX))
+    }
+}
+
 impl Add for Span {
     type Output = Span;
 

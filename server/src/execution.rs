@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bronzeward_core::rules::Rules;
+use bronzeward_core::time::Span;
 use bronzeward_engine::dispatch::{Controller, Parts, Settings};
 use bronzeward_engine::observe::Observer;
 use bronzeward_engine::ports::node::ReadLimits;
@@ -16,7 +17,6 @@ use bronzeward_openbao::{Executor, Metadata};
 use bronzeward_talos::{MutatingTalos, ReadOnlyTalos};
 
 use crate::config::{Config, Provider};
-use crate::ingestion::span;
 use crate::parts::{Bells, LoggedAlerts, Real, SystemTasks, SystemTimer};
 use crate::run::{ServeError, endpoint, part};
 
@@ -45,8 +45,14 @@ pub fn observer<R: Rules, D: Renderer + 'static>(
     provider: &Provider,
     db: &Db<Real<R, D>>,
 ) -> Result<Observer<Real<R, D>>, ServeError> {
-    let (executor, reader) = (executor(provider)?, Arc::new(ReadOnlyTalos));
-    Ok(Observer::new(db.clone(), executor, reader, LIMITS))
+    Ok(observing(executor(provider)?, db))
+}
+
+fn observing<R: Rules, D: Renderer + 'static>(
+    executor: Arc<Executor>,
+    db: &Db<Real<R, D>>,
+) -> Observer<Real<R, D>> {
+    Observer::new(db.clone(), executor, Arc::new(ReadOnlyTalos), LIMITS)
 }
 
 /// The controller, in a process with a provider that executes.
@@ -59,10 +65,12 @@ pub fn controller<R: Rules, D: Renderer + 'static>(
         return Ok(None);
     };
     let metadata = Metadata::new(&endpoint(provider)?, &provider.metadata_token_file);
+    // One client of the provider serves the readings and the artifacts.
+    let executor = executor(provider)?;
     let parts = Parts {
         db: db.clone(),
-        observer: observer(provider, db)?,
-        executor: executor(provider)?,
+        observer: observing(Arc::clone(&executor), db),
+        executor,
         metadata: Arc::new(metadata),
         writer: Arc::new(MutatingTalos::new()),
         timer: Arc::new(SystemTimer),
@@ -76,7 +84,7 @@ pub fn controller<R: Rules, D: Renderer + 'static>(
     let settings = Settings {
         interval,
         longest_pause: execution.drift_interval.0.max(INTERVAL),
-        lease: span(lease),
+        lease: Span::from(lease),
         recovery_interval: execution.recovery_interval.0,
         settling: SETTLING,
     };

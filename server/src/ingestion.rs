@@ -26,10 +26,6 @@ const LIMITS: ReadLimits = ReadLimits {
     call: Duration::from_secs(10),
 };
 
-pub(crate) fn span(length: Duration) -> Span {
-    Span::millis(i64::try_from(length.as_millis()).unwrap_or(i64::MAX))
-}
-
 /// The renderer's workers, where a configuration names them.
 pub async fn renderer(config: &Config) -> Result<Option<MachineryRenderer>, ServeError> {
     let Some(named) = &config.renderer else {
@@ -62,9 +58,9 @@ pub fn ingester<R: Rules, D: Renderer + 'static>(
         return Ok(None);
     };
     let timers = Timers::ordered(
-        span(named.heartbeat.0),
-        span(named.lease.0),
-        span(named.absolute_expiry.0),
+        Span::from(named.heartbeat.0),
+        Span::from(named.lease.0),
+        Span::from(named.absolute_expiry.0),
     );
     Ok(Some(Ingester {
         db: db.clone(),

@@ -36,7 +36,6 @@ pub fn worker<R: Rules, D: Renderer + 'static>(
         &provider.compiler_token_file,
         artifact_key.clone(),
     );
-    let lease = i64::try_from(timers.lease.0.as_millis()).unwrap_or(i64::MAX);
     Ok(Some(Worker {
         db: db.clone(),
         compiler: Arc::new(compiler),
@@ -47,7 +46,7 @@ pub fn worker<R: Rules, D: Renderer + 'static>(
         timer: Arc::new(SystemTimer),
         artifact_key,
         settings: Settings {
-            lease: Span::millis(lease),
+            lease: Span::from(timers.lease.0),
             heartbeat: timers.heartbeat.0,
         },
     }))

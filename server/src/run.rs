@@ -162,7 +162,7 @@ async fn start<R: Rules, D: Renderer + 'static>(
             .execution
             .as_ref()
             .filter(|_| executes)
-            .map(|part| crate::ingestion::span(part.lease.0)),
+            .map(|part| Span::from(part.lease.0)),
         served: served(config, executes),
     };
     let listener = TcpListener::bind(config.listen)

@@ -5,7 +5,6 @@
 //! made by the value of a committed attempt.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use bronzeward_core::attempt::all_accounted_at;
 use bronzeward_core::observation::Purpose;
@@ -257,7 +256,7 @@ impl<W: World> Controller<W> {
         let (route, deadline, recorded) = (attempt.route, attempt.transport_deadline, attempt.at);
         // Where the time cannot be read the whole wait is left: a recorded attempt is sent.
         let now = self.now().await.unwrap_or(recorded);
-        let left = u64::try_from((deadline - now).as_micros()).unwrap_or(0);
+        let left = (deadline - now).as_duration();
         let access = &ready.accessed.access;
         self.parts
             .writer
@@ -266,7 +265,7 @@ impl<W: World> Controller<W> {
                 access,
                 route,
                 ready.artifact.expose().as_bytes(),
-                Duration::from_micros(left),
+                left,
             )
             .await
     }

@@ -12,9 +12,9 @@ use bronzeward_core::installation::Installation;
 use bronzeward_core::operation::OperationState;
 use bronzeward_core::plan::{AnyPlan, Approved, Plan, PlanOperation};
 use bronzeward_core::principal::Controller as By;
-use bronzeward_core::time::DbTime;
+use bronzeward_core::time::{DbTime, Span};
 
-use super::{Controller, Stop, span};
+use super::{Controller, Stop};
 use crate::ports::store::{PlanRow, Snapshot, Store, StoreError};
 use crate::rows::OperationRow;
 use crate::tx::dispatch::Owned;
@@ -147,7 +147,7 @@ impl<W: World> Controller<W> {
             .looked
             .retain(|operation, _| open.contains(operation));
         for row in seen.operations {
-            let due = span(self.settings.recovery_interval);
+            let due = Span::from(self.settings.recovery_interval);
             let due = memory
                 .looked
                 .get(&row.id)

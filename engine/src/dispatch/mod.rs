@@ -49,7 +49,7 @@ pub struct Settings {
 impl Settings {
     /// How often an owner extends its lease: twice may fail before it lapses.
     fn heartbeat(&self) -> Duration {
-        Duration::from_micros(u64::try_from(self.lease.as_micros() / 3).unwrap_or(1))
+        self.lease.as_duration() / 3
     }
 }
 
@@ -130,9 +130,9 @@ struct Pause {
 impl Pause {
     /// The pause after another refusal at `now`.
     fn after(before: Option<Self>, now: DbTime, settings: Settings) -> Self {
-        let longest = span(settings.longest_pause);
+        let longest = Span::from(settings.longest_pause);
         let length = match before {
-            None => span(settings.interval),
+            None => Span::from(settings.interval),
             Some(before) => Span::micros(before.length.as_micros().saturating_mul(2)),
         };
         let length = length.min(longest);
@@ -141,10 +141,6 @@ impl Pause {
             length,
         }
     }
-}
-
-fn span(length: Duration) -> Span {
-    Span::micros(i64::try_from(length.as_micros()).unwrap_or(i64::MAX))
 }
 
 /// A machine whose errand is under way, until this is dropped.

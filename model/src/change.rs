@@ -1,0 +1,91 @@
+//! What a commit changed, and what happened beside the database, as judges read it.
+
+use std::sync::Arc;
+
+use bronzeward_core::attempt::Recorded;
+use bronzeward_core::digest::ConfigDigest;
+use bronzeward_core::id::{AttemptId, MachineId};
+use bronzeward_core::installation::Installation;
+use bronzeward_engine::rows::{ClaimRow, DraftRow, HeadRow, MachineRow, MachineStateRow};
+
+use crate::pg::Row;
+use crate::sched::ProcessId;
+
+/// A row before and after.
+#[derive(Debug)]
+pub struct Changed<V> {
+    pub before: Option<Arc<V>>,
+    pub after: Option<Arc<V>>,
+}
+
+/// One row's committed change.
+#[derive(Debug)]
+pub enum Change {
+    Installation(Changed<Installation>),
+    Machine(Changed<MachineRow>),
+    MachineState(MachineId, Changed<MachineStateRow>),
+    Draft(Changed<DraftRow>),
+    Claim(Changed<ClaimRow>),
+    Head(Changed<HeadRow>),
+}
+
+/// Something that no commit records.
+#[derive(Debug)]
+pub enum Outside {
+    /// A process sent a configuration on its way to a node.
+    Sent {
+        process: ProcessId,
+        recorded: Recorded,
+        machine: MachineId,
+        digest: ConfigDigest,
+    },
+    /// A configuration came to be in force on a node.
+    InForce {
+        machine: MachineId,
+        /// By an attempt's request, or by somebody's hand.
+        attempt: Option<AttemptId>,
+        digest: ConfigDigest,
+    },
+}
+
+/// Tells the journal of a row's changes.
+macro_rules! watched {
+    ($row:ty, $key:ty, $change:ident) => {
+        impl $crate::pg::Row<$key> for $row {
+            fn committed(
+                _key: &$key,
+                before: Option<&std::sync::Arc<Self>>,
+                after: Option<&std::sync::Arc<Self>>,
+                journal: &mut $crate::journal::Journal,
+            ) {
+                let changed = $crate::change::Changed {
+                    before: before.cloned(),
+                    after: after.cloned(),
+                };
+                journal.changed($crate::change::Change::$change(changed));
+            }
+        }
+    };
+}
+pub(crate) use watched;
+
+watched!(Installation, (), Installation);
+watched!(MachineRow, MachineId, Machine);
+watched!(DraftRow, bronzeward_core::id::DraftId, Draft);
+watched!(ClaimRow, bronzeward_core::id::IngestionId, Claim);
+watched!(HeadRow, bronzeward_core::id::HeadId, Head);
+
+impl Row<MachineId> for MachineStateRow {
+    fn committed(
+        key: &MachineId,
+        before: Option<&Arc<Self>>,
+        after: Option<&Arc<Self>>,
+        journal: &mut crate::journal::Journal,
+    ) {
+        let changed = Changed {
+            before: before.cloned(),
+            after: after.cloned(),
+        };
+        journal.changed(Change::MachineState(*key, changed));
+    }
+}

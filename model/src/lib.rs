@@ -4,12 +4,21 @@
 //! automation act, and judges outside the code under test look at every step. Imported by
 //! nothing that ships. Never in this crate: a rule of the product, or an adapter.
 
+pub mod call;
 pub mod change;
 pub mod faults;
+pub mod genesis;
 pub mod journal;
+pub mod judges;
+pub mod nemesis;
+pub mod people;
 pub mod pg;
 pub mod ports;
+pub mod run;
 pub mod sched;
+pub mod seed;
+pub mod server;
 pub mod sim;
 pub mod store;
 pub mod trace;
+pub mod world;

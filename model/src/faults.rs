@@ -143,6 +143,13 @@ impl Faults {
         faults
     }
 
+    /// The same without some; what the seed draws stays what it was.
+    #[must_use]
+    pub fn but(mut self, off: &std::collections::BTreeSet<Fault>) -> Self {
+        self.rates.retain(|fault, _| !off.contains(fault));
+        self
+    }
+
     #[must_use]
     pub fn with(mut self, fault: Fault, rate: u32) -> Self {
         self.rates.insert(fault, rate);

@@ -42,6 +42,13 @@ pub enum Stepped {
     Still,
 }
 
+enum Chosen {
+    Task(TaskId, ProcessId),
+    /// Something that was due by time has happened.
+    Acted,
+    Nothing,
+}
+
 impl Run {
     pub fn new(sim: Arc<Sim>) -> Self {
         Self {
@@ -85,8 +92,10 @@ impl Run {
     pub fn step(&mut self) -> Stepped {
         let sim = Arc::clone(&self.sim);
         let mut state = sim.state();
-        let Some((task, process)) = self.choose(&mut state) else {
-            return Stepped::Still;
+        let (task, process) = match self.choose(&mut state) {
+            Chosen::Task(task, process) => (task, process),
+            Chosen::Acted => return Stepped::Moved,
+            Chosen::Nothing => return Stepped::Still,
         };
         state.sched.current = Some(task);
         drop(state);
@@ -113,29 +122,34 @@ impl Run {
         Stepped::Moved
     }
 
-    /// The task whose leaf is fired now; leaves of paused processes are put off.
-    fn choose(&mut self, state: &mut State) -> Option<(TaskId, ProcessId)> {
+    /// The task whose leaf is fired now; leaves of paused processes are put off. An action
+    /// that is due is a step of its own, so that no step makes two commits.
+    fn choose(&mut self, state: &mut State) -> Chosen {
         loop {
-            for action in state.sched.due() {
+            if let Some(action) = state.sched.due() {
                 action(state);
+                return Chosen::Acted;
             }
             let ready = state.sched.ready();
             if ready == 0 {
                 if state.sched.jump() {
                     continue;
                 }
-                return None;
+                return Chosen::Nothing;
             }
             let place = state.rng.usize(0..ready);
             let task = state.sched.task_at(place);
-            let process = self.tasks[task.0].as_ref().map(|task| task.process)?;
+            let process = match &self.tasks[task.0] {
+                Some(task) => task.process,
+                None => unreachable!("a leaf goes with its task"),
+            };
             match self.paused.get(&process) {
                 Some(until) if *until > state.sched.now() && !state.faults.healed => {
                     state.sched.postpone(place, *until);
                 }
                 _ => {
                     let fired = state.sched.fire(place);
-                    return Some((fired, process));
+                    return Chosen::Task(fired, process);
                 }
             }
         }

@@ -4,7 +4,7 @@
 //! A run is a function of its seed, the rules and the genesis. Never in this module: what is
 //! judged.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::faults::{Fault, Faults};
 use crate::genesis::Genesis;
 use crate::judges::{Judges, Violation};
 use crate::nemesis::Nemesis;
-use crate::people;
+use crate::people::{self, Doing};
 use crate::ports::Seen;
 use crate::run::{Run, Stepped};
 use crate::sched::ProcessId;
@@ -23,7 +23,7 @@ use crate::server::boot;
 use crate::sim::Sim;
 
 /// How a seed is run.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Setting {
     pub rules: Without,
     pub traced: bool,
@@ -33,6 +33,18 @@ pub struct Setting {
     pub servers: u32,
     /// Faults are drawn; without, the world is quiet.
     pub faults: bool,
+    /// Faults that never strike, acts that nobody does: what a shrunk seed leaves out.
+    pub off: BTreeSet<Fault>,
+    pub idle: BTreeSet<Doing>,
+}
+
+impl Setting {
+    /// What a shrunk seed leaves out, in words.
+    pub fn said(&self) -> String {
+        let faults: Vec<&str> = self.off.iter().map(|fault| fault.name()).collect();
+        let steps = self.steps;
+        format!("{steps} steps, without {faults:?}, nobody does {:?}", self.idle)
+    }
 }
 
 impl Default for Setting {
@@ -43,6 +55,8 @@ impl Default for Setting {
             steps: 600,
             servers: 2,
             faults: true,
+            off: BTreeSet::new(),
+            idle: BTreeSet::new(),
         }
     }
 }
@@ -105,13 +119,13 @@ fn phases(genesis: &Genesis, sim: &Arc<Sim>, setting: &Setting) -> (End, u64) {
         let mut state = sim.state();
         if setting.faults {
             let state = &mut *state;
-            state.faults = Faults::drawn(&mut state.rng);
+            state.faults = Faults::drawn(&mut state.rng).but(&setting.off);
         }
     }
     for _ in 0..setting.servers {
         start(&mut run, sim);
     }
-    people::come(&mut run, sim);
+    people::come(&mut run, sim, &setting.idle);
     let mut nemesis = Nemesis::default();
     while run.steps < setting.steps {
         if let Some(end) = step(&mut run, sim, &mut judges) {

@@ -10,9 +10,11 @@ use std::time::Duration;
 use bronzeward_core::claim::Timers;
 use bronzeward_core::epoch::ProcessEpoch;
 use bronzeward_core::fence::Owner;
+use bronzeward_core::id::RequestId;
 use bronzeward_core::installation::StartMode;
 use bronzeward_core::plan::{PlanDefaults, PlanLimits};
 use bronzeward_core::principal::Role;
+use bronzeward_core::revision::Etag;
 use bronzeward_core::time::Span;
 use bronzeward_engine::authenticate::Access;
 use bronzeward_engine::dispatch::{Controller, Parts, Settings as Dispatching};
@@ -74,6 +76,10 @@ pub struct Server {
 #[derive(Default)]
 pub struct House {
     pub up: BTreeMap<ProcessId, Arc<Server>>,
+    /// The owner string of every process there was.
+    pub owners: BTreeMap<ProcessId, Owner>,
+    /// The revision that each request named, for the judges.
+    pub expected: BTreeMap<RequestId, Etag>,
     pub last: u32,
 }
 
@@ -128,7 +134,11 @@ pub async fn boot(sim: Arc<Sim>, id: ProcessId, recovery: bool) {
         owner,
         epoch: ProcessEpoch(epoch),
     };
-    let rules = sim.state().rules;
+    let rules = {
+        let mut state = sim.state();
+        state.house.owners.insert(id, process.owner.clone());
+        state.rules
+    };
     let db: Db<Model> = Db::new(store, entropy, rules, process);
     let server = Arc::new(compose(&sim, id, db, start));
     run(&sim, &server);

@@ -4,8 +4,18 @@
 //! reads a decision of `core` or the engine; it looks at rows, requests and nodes. Never in
 //! this module: a repair.
 
+mod case;
+mod dispatch;
+mod nodes;
+mod operations;
+mod quiet;
+mod records;
+mod releases;
+
 use crate::journal::Event;
 use crate::sim::State;
+
+use case::Case;
 
 /// An invariant that did not hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,7 +25,10 @@ pub struct Violation {
     pub said: String,
 }
 
-pub(crate) fn violation<T>(invariant: &'static str, said: impl Into<String>) -> Result<T, Violation> {
+pub(crate) fn violation<T>(
+    invariant: &'static str,
+    said: impl Into<String>,
+) -> Result<T, Violation> {
     Err(Violation {
         invariant,
         said: said.into(),
@@ -26,16 +39,40 @@ pub type Verdict = Result<(), Violation>;
 
 /// Every judge, in the order in which they are asked.
 #[derive(Clone, Debug, Default)]
-pub struct Judges {}
+pub struct Judges {
+    nodes: nodes::Nodes,
+    records: records::Records,
+}
 
 impl Judges {
     /// Asks every judge of what happened in a step.
-    pub fn look(&mut self, _state: &State, _events: &[Event]) -> Verdict {
+    pub fn look(&mut self, state: &State, events: &[Event]) -> Verdict {
+        let tables = &state.db.tables;
+        let now = state.sched.now();
+        for event in events {
+            match event {
+                Event::Outside(outside) => self.nodes.outside(tables, now, outside)?,
+                Event::Commit { process, changes } => {
+                    let case = Case {
+                        tables,
+                        now,
+                        process: *process,
+                        owner: state.house.owners.get(process),
+                        changes,
+                    };
+                    self.records.look(&case, &state.house.expected)?;
+                    operations::look(&case)?;
+                    dispatch::look(&case)?;
+                    releases::look(&case)?;
+                    self.nodes.look(&case)?;
+                }
+            }
+        }
         Ok(())
     }
 
-    /// What holds once the world is healed and quiet.
-    pub fn at_the_end(&self, _state: &State) -> Verdict {
-        Ok(())
+    /// What holds once the world is healed and quiet: the final oracle, which only reads.
+    pub fn at_the_end(&self, state: &State) -> Verdict {
+        quiet::look(state)
     }
 }

@@ -39,6 +39,15 @@ const fn route(name: &'static str, roles: &'static [Role], human_only: bool) -> 
         name,
         roles,
         human_only,
+        if_match: None,
+    }
+}
+
+/// The same of a draft's revision.
+const fn on(etag: Etag, route: Route) -> Route {
+    Route {
+        if_match: Some(etag),
+        ..route
     }
 }
 
@@ -122,7 +131,7 @@ impl Hand {
 
     pub async fn discard_draft(&self, draft: DraftId, etag: Etag) -> Ended {
         self.ask(
-            route("discard draft", AUTHORS, false),
+            on(etag, route("discard draft", AUTHORS, false)),
             &format!("{draft} {etag}"),
             move |server, admitted| {
                 Box::pin(async move {
@@ -138,7 +147,7 @@ impl Hand {
 
     pub async fn put_fragment(&self, draft: DraftId, etag: Etag, name: Name, text: String) -> Ended {
         self.ask(
-            route("put fragment", AUTHORS, false),
+            on(etag, route("put fragment", AUTHORS, false)),
             &format!("{draft} {etag} {name} {text}"),
             move |server, admitted| {
                 let put = FragmentPut {
@@ -169,7 +178,7 @@ impl Hand {
 
     async fn propose(&self, draft: DraftId, etag: Etag, proposal: Proposal, text: String) -> Ended {
         self.ask(
-            route("propose", AUTHORS, false),
+            on(etag, route("propose", AUTHORS, false)),
             &format!("{draft} {etag} {text}"),
             move |server, admitted| {
                 let proposal = proposal.clone();
@@ -232,7 +241,7 @@ impl Hand {
             if_match: Some(etag),
         };
         self.ask(
-            route("import", AUTHORS, true),
+            on(etag, route("import", AUTHORS, true)),
             &format!("{machine} {draft} {etag}"),
             move |server, admitted| {
                 let (start, marks) = (start.clone(), marks.clone());
@@ -306,7 +315,7 @@ impl Hand {
 
     pub async fn publish(&self, draft: DraftId, etag: Etag) -> Ended {
         self.ask(
-            route("publish", PUBLISHERS, false),
+            on(etag, route("publish", PUBLISHERS, false)),
             &format!("{draft} {etag}"),
             move |server, admitted| {
                 Box::pin(async move {

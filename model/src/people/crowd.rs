@@ -4,6 +4,7 @@
 //! although nothing says they are due, since people do that too. How often each is picked is
 //! the seed's habit. Never in this module: how an act is asked for.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use bronzeward_core::claim::{ClaimKind, StagingMode};
@@ -39,6 +40,24 @@ pub enum Doing {
 }
 
 impl Doing {
+    pub const ALL: [Doing; 16] = [
+        Doing::OpenDraft,
+        Doing::PutFragment,
+        Doing::PutProfile,
+        Doing::PutAssignment,
+        Doing::DiscardDraft,
+        Doing::Import,
+        Doing::AbandonIngestion,
+        Doing::TakeOverIngestion,
+        Doing::ChangeEndpoint,
+        Doing::Publish,
+        Doing::PlanApply,
+        Doing::PlanAdopt,
+        Doing::Approve,
+        Doing::TakeOverOperation,
+        Doing::Account,
+        Doing::RevokeIdentity,
+    ];
     const AUTHOR: &[(Doing, u32)] = &[
         (Doing::OpenDraft, 10),
         (Doing::PutFragment, 20),
@@ -72,7 +91,7 @@ pub fn person(name: &str, groups: &str) -> Person {
 }
 
 /// Everybody comes to work.
-pub fn come(run: &mut Run, sim: &Arc<Sim>) {
+pub fn come(run: &mut Run, sim: &Arc<Sim>, idle: &BTreeSet<Doing>) {
     let crowd = [
         ("ann", "author", Doing::AUTHOR),
         ("abe", "author,publisher", Doing::AUTHOR),
@@ -87,7 +106,8 @@ pub fn come(run: &mut Run, sim: &Arc<Sim>) {
             sim: Arc::clone(sim),
             person: person(name, groups),
         };
-        let habits = habits(sim, doings);
+        let mut habits = habits(sim, doings);
+        habits.retain(|(doing, _)| !idle.contains(doing));
         run.spawn(ProcessId::WORLD, work(hand, habits));
     }
 }

@@ -13,6 +13,7 @@ use bronzeward_core::id::{OperationId, RequestId};
 use bronzeward_core::idempotency::{Fingerprint, IdempotencyKey};
 use bronzeward_core::principal::{Actor, Role};
 use bronzeward_core::problem::{Problem, ProblemCode};
+use bronzeward_core::revision::Etag;
 use bronzeward_core::time::Span;
 use bronzeward_engine::authenticate::{Authenticator, NotAuthenticated};
 use bronzeward_engine::request::{Admitted, Answer, Refused, Rendered, Requests};
@@ -37,6 +38,8 @@ pub struct Route {
     pub name: &'static str,
     pub roles: &'static [Role],
     pub human_only: bool,
+    /// The revision that the request names.
+    pub if_match: Option<Etag>,
 }
 
 /// How a request ended for who asked.
@@ -92,7 +95,7 @@ impl Hand {
                 self.sleep(Span::seconds(1), Span::seconds(5)).await;
                 continue;
             };
-            let request = RequestId::from_bits(self.sim.state().rng.u128(..));
+            let request = self.request(route);
             let asked = Asked {
                 route,
                 key: key.clone(),
@@ -117,6 +120,15 @@ impl Hand {
             }
         }
         Ended::Unheard
+    }
+
+    fn request(&self, route: Route) -> RequestId {
+        let mut state = self.sim.state();
+        let request = RequestId::from_bits(state.rng.u128(..));
+        if let Some(etag) = route.if_match {
+            state.house.expected.insert(request, etag);
+        }
+        request
     }
 
     fn say(&self, route: Route, again: u32, how: &str) {

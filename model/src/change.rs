@@ -6,10 +6,12 @@ use bronzeward_core::attempt::Recorded;
 use bronzeward_core::digest::ConfigDigest;
 use bronzeward_core::id::{AttemptId, MachineId};
 use bronzeward_core::installation::Installation;
-use bronzeward_engine::rows::{ClaimRow, DraftRow, HeadRow, MachineRow, MachineStateRow};
+use bronzeward_core::principal::Principal;
+use bronzeward_engine::rows::{ClaimRow, DraftRow, MachineRow, MachineStateRow};
 
 use crate::pg::Row;
 use crate::sched::ProcessId;
+use crate::store::authoring::{Act, Head, Idempotent, TokenOf};
 
 /// A row before and after.
 #[derive(Debug)]
@@ -26,7 +28,11 @@ pub enum Change {
     MachineState(MachineId, Changed<MachineStateRow>),
     Draft(Changed<DraftRow>),
     Claim(Changed<ClaimRow>),
-    Head(Changed<HeadRow>),
+    Head(Changed<Head>),
+    Principal(Changed<Principal>),
+    Token(Changed<TokenOf>),
+    Idempotency(Changed<Idempotent>),
+    Act(Changed<Act>),
 }
 
 /// Something that no commit records.
@@ -73,7 +79,18 @@ watched!(Installation, (), Installation);
 watched!(MachineRow, MachineId, Machine);
 watched!(DraftRow, bronzeward_core::id::DraftId, Draft);
 watched!(ClaimRow, bronzeward_core::id::IngestionId, Claim);
-watched!(HeadRow, bronzeward_core::id::HeadId, Head);
+watched!(Head, bronzeward_core::id::HeadId, Head);
+watched!(Principal, bronzeward_core::id::PrincipalId, Principal);
+watched!(TokenOf, bronzeward_core::id::TokenId, Token);
+watched!(
+    Idempotent,
+    (
+        bronzeward_core::id::PrincipalId,
+        bronzeward_core::idempotency::IdempotencyKey
+    ),
+    Idempotency
+);
+watched!(Act, i64, Act);
 
 impl Row<MachineId> for MachineStateRow {
     fn committed(

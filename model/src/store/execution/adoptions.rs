@@ -61,7 +61,7 @@ impl AdoptionWrites for Session {
         })
         .await?;
         self.statement("insert adoption record").await?;
-        self.insert_row(bound.id, new.clone(), "adoption_record_pkey")
+        self.insert_kept(bound.id, new.clone(), "adoption_record_pkey")
             .await?;
         self.refer([
             row(Relation::Operation, new.operation),

@@ -172,7 +172,7 @@ impl Session {
                 new.row.created_by.map(|by| by.principal),
             ),
         ];
-        self.insert_row(new.row.id, new, "operation_pkey").await?;
+        self.insert_kept(new.row.id, new, "operation_pkey").await?;
         self.refer(named.into_iter().flatten()).await
     }
 
@@ -187,7 +187,7 @@ impl Session {
         self.statement(what).await?;
         let lock = row(Relation::Operation, id);
         let found = self
-            .target_row(lock, &id, |of: &Operation, now| of.admits(guard, now))
+            .target_kept(lock, &id, |of: &Operation, now| of.admits(guard, now))
             .await?;
         let Some(old) = found else {
             return Ok(written(false));
@@ -198,7 +198,7 @@ impl Session {
             self.check(constraint, false)?;
         }
         self.free_for(&new, Some(&old)).await?;
-        self.put_row(id, new)?;
+        self.put_kept(id, new)?;
         Ok(written(true))
     }
 
@@ -211,7 +211,7 @@ impl Session {
         self.statement("lock operations").await?;
         let lock = |id: &OperationId| row(Relation::Operation, *id);
         let rows = self
-            .locked_rows::<_, Operation>(ids.iter().copied(), lock, mode)
+            .lock_kept::<_, Operation>(ids.iter().copied(), lock, mode)
             .await?;
         Ok(rows.iter().map(|of| of.row.clone()).collect())
     }

@@ -138,8 +138,8 @@ impl ObservationWrites for Session {
         self.statement("insert observation's start").await?;
         let place = (started.machine, started.basis.0);
         let unique = "observation_start_machine_id_basis_key";
-        self.insert_row(place, started.id, unique).await?;
-        self.insert_row(started.id, started.clone(), "observation_start_pkey")
+        self.insert_kept(place, started.id, unique).await?;
+        self.insert_kept(started.id, started.clone(), "observation_start_pkey")
             .await?;
         let named = [
             Some(row(Relation::Machine, started.machine)),
@@ -151,8 +151,8 @@ impl ObservationWrites for Session {
     async fn insert_observation(&mut self, recorded: &Observation) -> Out<()> {
         self.statement("insert observation").await?;
         let id = recorded.started.id;
-        self.insert_row(id, recorded.clone(), "observation_pkey")
+        self.insert_kept(id, recorded.clone(), "observation_pkey")
             .await?;
-        self.refers::<_, Started>(&id, "observation_id_fkey")
+        self.refers_to_kept::<_, Started>(&id, "observation_id_fkey")
     }
 }

@@ -165,7 +165,7 @@ impl Session {
         self.statement("lock approvals").await?;
         let lock = |id: &ApprovalId| row(Relation::Approval, *id);
         let rows = self
-            .locked_rows::<_, ApprovalRecord>(ids.iter().copied(), lock, mode)
+            .lock_kept::<_, ApprovalRecord>(ids.iter().copied(), lock, mode)
             .await?;
         self.read("read approvals' revocations", |tables, eye| {
             let revoked = &tables.execution.approval_revocations;
@@ -198,7 +198,7 @@ impl Session {
         self.statement("lock plan states").await?;
         let lock = |id: &PlanId| row(Relation::PlanState, *id);
         let rows = self
-            .locked_rows::<_, PlanStateRow>(ids.iter().copied(), lock, Some(mode))
+            .lock_kept::<_, PlanStateRow>(ids.iter().copied(), lock, Some(mode))
             .await?;
         Ok(rows
             .iter()

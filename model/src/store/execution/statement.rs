@@ -69,7 +69,7 @@ pub(super) fn overfetch<K>(page: &Page<K>) -> usize {
 
 impl Session {
     /// Writes a version within a statement that has begun.
-    pub(super) fn put_row<K, V>(&mut self, key: K, version: V) -> Out<()>
+    pub(super) fn put_kept<K, V>(&mut self, key: K, version: V) -> Out<()>
     where
         K: Ord + Clone + Send + 'static,
         V: Kept<K>,
@@ -78,7 +78,7 @@ impl Session {
     }
 
     /// Inserts under a free primary key, within a statement that has begun.
-    pub(super) async fn insert_row<K, V>(
+    pub(super) async fn insert_kept<K, V>(
         &mut self,
         key: K,
         version: V,
@@ -90,13 +90,13 @@ impl Session {
     {
         self.unique(primary, |tables, me| V::of(tables).key_taken(me, &key))
             .await?;
-        self.put_row(key, version)
+        self.put_kept(key, version)
     }
 
     /// The row of an UPDATE by key, locked: its latest version, or none where it is not there
     /// or `holds` is false. As PostgreSQL does, the condition is looked at before the lock, and
     /// after it again only where the row was changed while the statement waited.
-    pub(super) async fn target_row<K, V>(
+    pub(super) async fn target_kept<K, V>(
         &mut self,
         lock: (Relation, u128),
         key: &K,
@@ -106,12 +106,12 @@ impl Session {
         K: Ord + Clone + Send + Sync + 'static,
         V: Kept<K>,
     {
-        let found = self.version_of::<K, V>(key);
+        let found = self.kept_version::<K, V>(key);
         let Some(found) = found.filter(|version| holds(version, self.now())) else {
             return Ok(None);
         };
         self.lock_row(lock.0, lock.1, LockMode::NoKeyUpdate).await?;
-        let Some(latest) = self.version_of::<K, V>(key) else {
+        let Some(latest) = self.kept_version::<K, V>(key) else {
             return Ok(None);
         };
         let matches = Arc::ptr_eq(&found, &latest) || holds(&latest, self.now());
@@ -119,7 +119,7 @@ impl Session {
     }
 
     /// The version of a row that a statement sees now.
-    pub(super) fn version_of<K, V>(&self, key: &K) -> Option<Arc<V>>
+    pub(super) fn kept_version<K, V>(&self, key: &K) -> Option<Arc<V>>
     where
         K: Ord + Clone,
         V: Kept<K>,
@@ -130,7 +130,7 @@ impl Session {
     /// A locking SELECT: the rows that `ids` finds when the statement begins, locked one after
     /// the other in the order of their keys, each as it is under its lock. A mode that is none
     /// reads without a lock.
-    pub(super) async fn locked_rows<K, V>(
+    pub(super) async fn lock_kept<K, V>(
         &mut self,
         ids: impl IntoIterator<Item = K>,
         lock: impl Fn(&K) -> (Relation, u128) + Send,
@@ -142,7 +142,7 @@ impl Session {
     {
         let mut ids: Vec<K> = ids.into_iter().collect();
         ids.sort();
-        let there = |id: &K| self.version_of::<K, V>(id).is_some();
+        let there = |id: &K| self.kept_version::<K, V>(id).is_some();
         ids.retain(there);
         let mut rows = Vec::with_capacity(ids.len());
         for id in ids {
@@ -150,13 +150,13 @@ impl Session {
                 let (relation, bits) = lock(&id);
                 self.lock_row(relation, bits, mode).await?;
             }
-            rows.extend(self.version_of::<K, V>(&id));
+            rows.extend(self.kept_version::<K, V>(&id));
         }
         Ok(rows)
     }
 
     /// Whether a foreign key's row is there, for this transaction.
-    pub(super) fn refers<K, V>(&mut self, key: &K, constraint: &'static str) -> Out<()>
+    pub(super) fn refers_to_kept<K, V>(&mut self, key: &K, constraint: &'static str) -> Out<()>
     where
         K: Ord + Clone,
         V: Kept<K>,

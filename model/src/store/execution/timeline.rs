@@ -126,7 +126,7 @@ impl Session {
     /// What an entry's foreign keys lock, and its place under its operation.
     async fn named_by(&mut self, of: Option<MachineId>, entry: &EntryRow) -> Out<()> {
         if let Some(operation) = entry.operation {
-            self.put_row((operation, entry.number, of), Named)?;
+            self.put_kept((operation, entry.number, of), Named)?;
         }
         if let Some(act) = entry.act {
             self.await_act_of(act, "timeline_event_act_id_fkey")?;
@@ -144,15 +144,17 @@ impl TimelineWrites for Session {
     async fn append_entry(&mut self, of: MachineId, entry: &NewEntry) -> Out<TimelineRevision> {
         self.statement("number entry").await?;
         let lock = row(Relation::Machine, of);
-        let machine = self.target_row(lock, &of, |_: &MachineRow, _| true).await?;
+        let machine = self
+            .target_kept(lock, &of, |_: &MachineRow, _| true)
+            .await?;
         let mut machine = one(machine)?;
         machine.timeline = TimelineRevision(machine.timeline.0 + 1);
         let revision = machine.timeline;
-        self.put_row(of, machine)?;
+        self.put_kept(of, machine)?;
         self.statement(entry.kind).await?;
         let entry = EntryRow::of(revision, entry);
         let key = (of, revision.0);
-        self.insert_row(key, entry.clone(), "timeline_event_machine_key")
+        self.insert_kept(key, entry.clone(), "timeline_event_machine_key")
             .await?;
         self.named_by(Some(of), &entry).await?;
         Ok(revision)
@@ -161,16 +163,16 @@ impl TimelineWrites for Session {
     async fn append_event(&mut self, of: OperationId, entry: &NewEntry) -> Out<i64> {
         self.statement("number event").await?;
         let lock = row(Relation::Operation, of);
-        let operation = self.target_row(lock, &of, |_: &Operation, _| true).await?;
+        let operation = self.target_kept(lock, &of, |_: &Operation, _| true).await?;
         let mut operation = one(operation)?;
         operation.row.last_event += 1;
         let number = operation.row.last_event;
-        self.put_row(of, operation)?;
+        self.put_kept(of, operation)?;
         self.statement(entry.kind).await?;
         let mut entry = EntryRow::of(TimelineRevision(number), entry);
         entry.operation = Some(of);
         let key = (of, number);
-        self.insert_row(key, entry.clone(), "timeline_event_job_key")
+        self.insert_kept(key, entry.clone(), "timeline_event_job_key")
             .await?;
         self.named_by(None, &entry).await?;
         Ok(number)

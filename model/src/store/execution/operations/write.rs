@@ -47,13 +47,13 @@ impl Session {
         counted: bool,
     ) -> Out<()> {
         let lock = row(Relation::MachineState, machine);
-        let state = self.target_row(lock, &machine, |_: &MachineStateRow, _| true);
+        let state = self.target_kept(lock, &machine, |_: &MachineStateRow, _| true);
         let mut state = one(state.await?)?;
         state.desired = Some(release);
         state.revision += i64::from(counted);
-        self.put_row(machine, state)?;
+        self.put_kept(machine, state)?;
         let constraint = "machine_state_desired_release_machine_id_fkey";
-        self.refers::<_, MachineOfRelease>(&(release, machine), constraint)
+        self.refers_to_kept::<_, MachineOfRelease>(&(release, machine), constraint)
     }
 
     /// The drift record of an UPDATE that finds open ones only, locked.
@@ -61,7 +61,7 @@ impl Session {
         let lock = drift_lock(machine, opened);
         let key = (machine, opened.0);
         let open = |row: &Drift, _| row.closed.is_none();
-        one(self.target_row(lock, &key, open).await?)
+        one(self.target_kept(lock, &key, open).await?)
     }
 }
 
@@ -103,7 +103,7 @@ impl OperationWrites for Session {
             operation: of,
         };
         let key = (binding.machine, check.revision.0);
-        self.insert_row(key, new, "use_time_check_pkey").await?;
+        self.insert_kept(key, new, "use_time_check_pkey").await?;
         let named = [
             Some(row(Relation::Machine, binding.machine)),
             maybe(Relation::Operation, of),
@@ -125,17 +125,17 @@ impl OperationWrites for Session {
             check,
         };
         let number = (new.operation, new.number);
-        self.insert_row(number, new.id, "attempt_operation_id_number_key")
+        self.insert_kept(number, new.id, "attempt_operation_id_number_key")
             .await?;
-        self.insert_row(new.id, attempt, "attempt_pkey").await?;
+        self.insert_kept(new.id, attempt, "attempt_pkey").await?;
         self.refer([
             row(Relation::Operation, new.operation),
             row(Relation::Machine, new.machine),
         ])
         .await?;
-        self.refers::<_, Observation>(&new.evidence, "attempt_observation_id_fkey")?;
+        self.refers_to_kept::<_, Observation>(&new.evidence, "attempt_observation_id_fkey")?;
         let key = (new.machine, check.0);
-        self.refers::<_, Check>(&key, "attempt_machine_id_check_revision_fkey")
+        self.refers_to_kept::<_, Check>(&key, "attempt_machine_id_check_revision_fkey")
     }
 
     async fn insert_response(&mut self, of: &Attempt, answer: &Response, by: &Fence) -> Out<()> {
@@ -153,16 +153,16 @@ impl OperationWrites for Session {
         })
         .await?;
         let place = self.write(|db, _, _| db.tables.next())?;
-        self.put_row((of.id, place), new)?;
-        self.refers::<_, AttemptRow>(&of.id, "response_attempt_id_fkey")?;
+        self.put_kept((of.id, place), new)?;
+        self.refers_to_kept::<_, AttemptRow>(&of.id, "response_attempt_id_fkey")?;
         self.refer([row(Relation::Machine, of.machine)]).await
     }
 
     async fn insert_accounting(&mut self, new: &NewAccounting) -> Out<()> {
         self.statement("insert accounting").await?;
-        self.insert_row(new.attempt, new.clone(), "accounting_pkey")
+        self.insert_kept(new.attempt, new.clone(), "accounting_pkey")
             .await?;
-        self.refers::<_, AttemptRow>(&new.attempt, "accounting_attempt_id_fkey")?;
+        self.refers_to_kept::<_, AttemptRow>(&new.attempt, "accounting_attempt_id_fkey")?;
         self.await_act_of(new.act, "accounting_act_id_fkey")?;
         self.refer([
             row(Relation::Machine, new.machine),
@@ -235,7 +235,7 @@ impl OperationWrites for Session {
     ) -> Out<()> {
         self.statement("write applied").await?;
         let lock = row(Relation::MachineState, machine);
-        let state = self.target_row(lock, &machine, |_: &MachineStateRow, _| true);
+        let state = self.target_kept(lock, &machine, |_: &MachineStateRow, _| true);
         let mut state = one(state.await?)?;
         let before = state.applied.map(|applied| applied.operation);
         state.applied = Some(AppliedRow {
@@ -249,12 +249,12 @@ impl OperationWrites for Session {
             baseline: applied.baseline,
         });
         state.revision += 1;
-        self.put_row(machine, state)?;
+        self.put_kept(machine, state)?;
         if before != Some(operation) {
             self.refer([row(Relation::Operation, operation)]).await?;
         }
         let constraint = "machine_state_applied_release_machine_id_fkey";
-        self.refers::<_, MachineOfRelease>(&(applied.release, machine), constraint)
+        self.refers_to_kept::<_, MachineOfRelease>(&(applied.release, machine), constraint)
     }
 
     async fn insert_drift(&mut self, new: &OpenDrift, at: DbTime) -> Out<()> {
@@ -271,7 +271,7 @@ impl OperationWrites for Session {
             closed: None,
         };
         let key = (machine, new.revision.0);
-        self.insert_row(key, opened, "drift_record_pkey").await?;
+        self.insert_kept(key, opened, "drift_record_pkey").await?;
         let named = [
             Some(row(Relation::Machine, machine)),
             maybe(Relation::Operation, new.late_landing),
@@ -286,7 +286,7 @@ impl OperationWrites for Session {
         open.drift.observed_digest = drift.observed_digest;
         open.drift.last_observation = drift.last_observation;
         open.drift.late_landing = drift.late_landing;
-        self.put_row((drift.machine, drift.revision.0), open)?;
+        self.put_kept((drift.machine, drift.revision.0), open)?;
         let landing = drift.late_landing.filter(|_| before != drift.late_landing);
         self.refer(maybe(Relation::Operation, landing)).await
     }
@@ -306,6 +306,6 @@ impl OperationWrites for Session {
             revision: closed,
             at,
         });
-        self.put_row((machine, opened.0), open)
+        self.put_kept((machine, opened.0), open)
     }
 }

@@ -50,7 +50,7 @@ impl PlanWrites for Session {
             evidence: evidence.clone(),
             act,
         };
-        self.insert_row(binding.id, record, "plan_pkey").await?;
+        self.insert_kept(binding.id, record, "plan_pkey").await?;
         self.await_act_of(act, "plan_act_id_fkey")?;
         let head = binding
             .assignment
@@ -62,7 +62,7 @@ impl PlanWrites for Session {
         ];
         self.refer(named.into_iter().flatten()).await?;
         let key = (binding.release, binding.machine);
-        self.refers::<_, MachineOfRelease>(&key, "plan_release_id_machine_id_fkey")?;
+        self.refers_to_kept::<_, MachineOfRelease>(&key, "plan_release_id_machine_id_fkey")?;
         self.statement("insert plan state").await?;
         let state = PlanStateRow {
             plan: binding.id,
@@ -72,7 +72,7 @@ impl PlanWrites for Session {
             operation: None,
             revision: Revision::FIRST,
         };
-        self.insert_row(binding.id, state, "plan_state_pkey").await
+        self.insert_kept(binding.id, state, "plan_state_pkey").await
     }
 
     async fn insert_approval(&mut self, new: &Approval, machine: MachineId, act: ActId) -> Out<()> {
@@ -89,7 +89,7 @@ impl PlanWrites for Session {
             machine,
             act,
         };
-        self.insert_row(new.id, record, "approval_pkey").await?;
+        self.insert_kept(new.id, record, "approval_pkey").await?;
         self.await_act_of(act, "approval_act_id_fkey")?;
         self.refer([
             row(Relation::Machine, machine),
@@ -103,7 +103,7 @@ impl PlanWrites for Session {
         let plan = now.binding().id;
         let lock = row(Relation::PlanState, plan);
         let found = self
-            .target_row(lock, &plan, |state: &PlanStateRow, at| {
+            .target_kept(lock, &plan, |state: &PlanStateRow, at| {
                 admits(state, guard, at)
             })
             .await?;
@@ -130,7 +130,7 @@ impl PlanWrites for Session {
         };
         let approval = state.approval.filter(|_| state.approval != old.approval);
         let operation = state.operation.filter(|_| state.operation != old.operation);
-        self.put_row(plan, state)?;
+        self.put_kept(plan, state)?;
         let named = [
             maybe(Relation::Approval, approval),
             maybe(Relation::Operation, operation),
@@ -142,7 +142,7 @@ impl PlanWrites for Session {
     async fn revoke_identity(&mut self, new: &NewIdentityRevocation) -> Out<()> {
         self.statement("insert identity revocation").await?;
         let identity = new.identity;
-        self.insert_row(identity, new.at, "identity_revocation_pkey")
+        self.insert_kept(identity, new.at, "identity_revocation_pkey")
             .await?;
         self.await_act_of(new.act, "identity_revocation_act_id_fkey")?;
         self.refer([
@@ -153,11 +153,11 @@ impl PlanWrites for Session {
         self.statement("revoke principal").await?;
         let lock = row(Relation::Principal, identity);
         let found = self
-            .target_row(lock, &identity, |_: &Principal, _| true)
+            .target_kept(lock, &identity, |_: &Principal, _| true)
             .await?;
         if let Some(mut principal) = found {
             principal.revoked_at = Some(new.at);
-            self.put_row(identity, principal)?;
+            self.put_kept(identity, principal)?;
         }
         self.statement("revoke identity's token").await?;
         let token = self.look(|tables, eye| authored::unrevoked_token(tables, eye, identity));
@@ -166,9 +166,9 @@ impl PlanWrites for Session {
         };
         let lock = row(Relation::Token, token);
         let unrevoked = |row: &TokenOf, _| row.token.revoked_at.is_none();
-        if let Some(mut row) = self.target_row(lock, &token, unrevoked).await? {
+        if let Some(mut row) = self.target_kept(lock, &token, unrevoked).await? {
             row.token.revoked_at = Some(new.at);
-            self.put_row(token, row)?;
+            self.put_kept(token, row)?;
         }
         Ok(())
     }

@@ -64,8 +64,8 @@ impl Session {
             observed_from: seed.classified_from,
         };
         self.check("dependency_status_times", at >= seed.classified_from)?;
-        self.put_row(named.clone(), seed.id)?;
-        self.put_row(seed.id, status)
+        self.put_kept(named.clone(), seed.id)?;
+        self.put_kept(seed.id, status)
     }
 
     /// The foreign key of a dependency to its version's row.
@@ -80,11 +80,11 @@ impl Session {
             release: of,
             new: new.clone(),
         };
-        self.insert_row((of, new.machine), machine, "release_machine_pkey")
+        self.insert_kept((of, new.machine), machine, "release_machine_pkey")
             .await?;
         self.refer([row(Relation::Machine, new.machine)]).await?;
         let constraint = "release_machine_observation_id_fkey";
-        self.refers::<_, Observation>(&new.observation, constraint)?;
+        self.refers_to_kept::<_, Observation>(&new.observation, constraint)?;
         self.statement("insert encryption dependency").await?;
         let key = Dependency {
             object: new.key.name.clone(),
@@ -144,7 +144,7 @@ impl Session {
             },
             epoch: new.epoch,
         };
-        self.insert_row(new.id, release, "release_pkey").await?;
+        self.insert_kept(new.id, release, "release_pkey").await?;
         let (id, operation) = (new.id, new.operation);
         self.write(|db, tx, _| {
             db.defer(tx, move |tables, eye| {
@@ -196,7 +196,7 @@ impl ReleaseWrites for Session {
         let ids = self.look(|tables, eye| of_objects(tables, eye, objects));
         let lock = |id: &bronzeward_core::id::DependencyId| row(Relation::Status, *id);
         let mode = Some(LockMode::Share);
-        let rows = self.locked_rows::<_, Status>(ids, lock, mode).await?;
+        let rows = self.lock_kept::<_, Status>(ids, lock, mode).await?;
         Ok(rows.iter().map(|status| status.row.clone()).collect())
     }
 
@@ -208,7 +208,7 @@ impl ReleaseWrites for Session {
         for source in &new.sources {
             self.statement("insert release's source").await?;
             let key = (new.id, source.head);
-            self.insert_row(key, source.clone(), "release_source_pkey")
+            self.insert_kept(key, source.clone(), "release_source_pkey")
                 .await?;
         }
         for machine in &new.machines {
@@ -239,7 +239,7 @@ impl ReleaseWrites for Session {
             },
             kind,
         };
-        self.insert_row(new.id, head, "head_pkey").await?;
+        self.insert_kept(new.id, head, "head_pkey").await?;
         match kind {
             HeadKind::Assignment => {
                 let Ok(machine) = MachineId::parse(subject) else {
@@ -260,14 +260,14 @@ impl ReleaseWrites for Session {
     ) -> Out<Written> {
         self.statement("advance head").await?;
         let admits = |head: &Head, now| head_admits(head, guard, now);
-        let found = self.target_row(head_row(of), &of, admits).await?;
+        let found = self.target_kept(head_row(of), &of, admits).await?;
         let Some(mut head) = found else {
             return Ok(written(false));
         };
         head.row.revision = revision;
         head.row.etag.revision = Revision(head.row.etag.revision.0 + 1);
         head.row.etag.token = token;
-        self.put_row(of, head)?;
+        self.put_kept(of, head)?;
         Ok(written(true))
     }
 
@@ -289,14 +289,14 @@ impl ReleaseWrites for Session {
         self.statement("publish draft").await?;
         let admits = |draft: &DraftRow, now| draft_admits(draft, guard, now);
         let lock = row(Relation::Draft, of);
-        let Some(mut draft) = self.target_row(lock, &of, admits).await? else {
+        let Some(mut draft) = self.target_kept(lock, &of, admits).await? else {
             return Ok(written(false));
         };
         draft.state = DraftStateRow::Published(release);
         draft.etag.revision = Revision(draft.etag.revision.0 + 1);
         draft.etag.token = token;
-        self.put_row(of, draft)?;
-        self.refers::<_, Release>(&release, "draft_release_id_fkey")?;
+        self.put_kept(of, draft)?;
+        self.refers_to_kept::<_, Release>(&release, "draft_release_id_fkey")?;
         Ok(written(true))
     }
 }

@@ -189,13 +189,13 @@ pub(super) fn one<V>(found: Option<V>) -> Out<V> {
 }
 
 /// The rows of one owner in a table whose key begins with it.
-pub(super) fn owned<'t, O, V>(
-    table: &'t Table<(O, i64), V>,
+pub(super) fn owned<O, V>(
+    table: &Table<(O, i64), V>,
     eye: Eye,
     owner: O,
     from: i64,
     to: i64,
-) -> impl DoubleEndedIterator<Item = (i64, &'t V)>
+) -> impl DoubleEndedIterator<Item = (i64, &V)>
 where
     O: Ord + Copy,
 {

@@ -6,12 +6,17 @@ use bronzeward_core::attempt::Recorded;
 use bronzeward_core::digest::ConfigDigest;
 use bronzeward_core::id::{AttemptId, MachineId};
 use bronzeward_core::installation::Installation;
+use bronzeward_core::observation::Observation;
 use bronzeward_core::principal::Principal;
-use bronzeward_engine::rows::{ClaimRow, DraftRow, MachineRow, MachineStateRow};
+use bronzeward_engine::ports::store::{EntryRow, NewAccounting, NewAdoption};
+use bronzeward_engine::rows::{ClaimRow, DraftRow, MachineRow, MachineStateRow, PlanStateRow};
 
 use crate::pg::Row;
 use crate::sched::ProcessId;
 use crate::store::authoring::{Act, Head, Idempotent, TokenOf};
+use crate::store::execution::{
+    Answer, ApprovalRecord, AttemptRow, Drift, Operation, PlanRecord, Release,
+};
 
 /// A row before and after.
 #[derive(Debug)]
@@ -33,6 +38,20 @@ pub enum Change {
     Token(Changed<TokenOf>),
     Idempotency(Changed<Idempotent>),
     Act(Changed<Act>),
+    Operation(Changed<Operation>),
+    /// A plan as it was made.
+    Plan(Changed<PlanRecord>),
+    PlanState(Changed<PlanStateRow>),
+    Approval(Changed<ApprovalRecord>),
+    /// An entry of a machine's timeline.
+    Entry(MachineId, Changed<EntryRow>),
+    Observation(Changed<Observation>),
+    Attempt(Changed<AttemptRow>),
+    Response(Changed<Answer>),
+    Accounting(Changed<NewAccounting>),
+    Drift(Changed<Drift>),
+    Adoption(Changed<NewAdoption>),
+    Release(Changed<Release>),
 }
 
 /// Something that no commit records.

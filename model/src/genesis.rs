@@ -15,8 +15,7 @@ use bronzeward_without::Without;
 
 use crate::judges::Judges;
 use crate::people::acts::made;
-use crate::people::hand::{Ended, Hand};
-use crate::people::person;
+use crate::people::hand::{Ended, Hand, Person};
 use crate::people::view::View;
 use crate::pg::Tables;
 use crate::ports::Outside;
@@ -49,9 +48,9 @@ impl Genesis {
             state.sched.advance(passed);
             let state = &mut *state;
             let epoch = bronzeward_core::id::EpochId::from_bits(state.rng.u128(..));
-            let now = state.sched.now();
-            crate::store::authoring::migrated(&mut state.db.tables, epoch, now);
-            crate::ports::furnish(state, MACHINES);
+            crate::store::authoring::found(state, epoch, [7; 32])
+                .map_err(|error| error.to_string())?;
+            crate::furniture::furnish(state, MACHINES);
         }
         let mut run = Run::new(Arc::clone(&sim));
         start(&mut run, &sim);
@@ -102,10 +101,10 @@ async fn script(sim: Arc<Sim>, slot: Slot) {
     *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(ended);
 }
 
-fn hand(sim: &Arc<Sim>, name: &str, groups: &str) -> Hand {
+fn hand(sim: &Arc<Sim>, name: &'static str, groups: &'static [&'static str]) -> Hand {
     Hand {
         sim: Arc::clone(sim),
-        person: person(name, groups),
+        person: Person { name, groups },
     }
 }
 
@@ -114,17 +113,14 @@ fn need<K: Kind>(what: &str, ended: &Ended) -> Result<bronzeward_core::id::Id<K>
 }
 
 async fn walk(sim: &Arc<Sim>) -> Result<(), String> {
-    let author = hand(sim, "ann", "author");
-    let publisher = hand(sim, "pam", "publisher");
-    let approver = hand(sim, "vic", "approver");
-    let (cluster, inputs) = {
-        let state = sim.state();
-        crate::ports::inventory(&state)
-    };
+    let author = hand(sim, "ann", &["author"]);
+    let publisher = hand(sim, "pam", &["publisher"]);
+    let approver = hand(sim, "vic", &["approver"]);
+    let (cluster, inputs) = crate::furniture::inventory(MACHINES);
     let cluster = need::<kind::Cluster>("cluster", &author.create_cluster(cluster).await)?;
     {
         let mut state = sim.state();
-        crate::ports::grant_access(&mut state, cluster);
+        crate::furniture::grant_access(&mut state, cluster);
     }
     let mut machines = Vec::new();
     for input in inputs {
@@ -132,6 +128,7 @@ async fn walk(sim: &Arc<Sim>) -> Result<(), String> {
         let made = author.create_machine(input).await;
         machines.push(need::<kind::Machine>("machine", &made)?);
     }
+    crate::furniture::name_nodes(&mut sim.state());
     let draft = bring_in(sim, &author, cluster, &machines).await?;
     publish(sim, &publisher, draft).await?;
     for machine in &machines {
@@ -150,7 +147,7 @@ async fn bring_in(
     let draft = need::<kind::Draft>("draft", &author.open_draft(cluster).await)?;
     for machine in machines {
         let etag = etag(sim, draft)?;
-        let marks = crate::ports::marks();
+        let marks = crate::furniture::marks();
         let started = author
             .import(
                 *machine,
@@ -240,7 +237,7 @@ async fn edit(
 ) -> Result<DraftId, String> {
     let name = |text| Name::parse(text).map_err(|error| error.to_string());
     let draft = need::<kind::Draft>("draft", &author.open_draft(cluster).await)?;
-    let text = crate::ports::fragment(0);
+    let text = crate::furniture::fragment(0);
     let put = author
         .put_fragment(draft, etag(sim, draft)?, name("labels")?, text)
         .await;

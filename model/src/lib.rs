@@ -7,6 +7,7 @@
 pub mod call;
 pub mod change;
 pub mod faults;
+pub mod furniture;
 pub mod genesis;
 pub mod journal;
 pub mod judges;

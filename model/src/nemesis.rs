@@ -35,7 +35,7 @@ impl Nemesis {
             self.database = Some(now + down);
         }
         drop(state);
-        crate::ports::meddle(&mut sim.state());
+        crate::ports::disturb(&mut sim.state());
     }
 
     fn restart(&mut self, run: &mut Run, sim: &Arc<Sim>, now: DbTime) {

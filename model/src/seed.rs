@@ -196,4 +196,4 @@ fn heal(
 }
 
 /// The times a world begins at.
-pub const BEGINNING: DbTime = DbTime::from_seconds(1_000_000);
+pub const BEGINNING: DbTime = DbTime::from_seconds(1_795_996_860);

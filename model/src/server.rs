@@ -28,10 +28,10 @@ use bronzeward_engine::publish::{Settings as Publishing, Worker};
 use bronzeward_engine::world::{Db, Process};
 
 use crate::pg::session::SimStore;
-use crate::ports::{
-    ARTIFACT_KEY, SimAlerts, SimBells, SimCompiler, SimEntropy, SimExecutor, SimHumans,
-    SimIngestion, SimMetadata, SimReader, SimRenderer, SimTasks, SimTimer, SimWriter,
-};
+use crate::ports::node::{SimReader, SimWriter};
+use crate::ports::provider::{Key, SimCompiler, SimExecutor, SimIngestion, SimMetadata};
+use crate::ports::renderer::SimRenderer;
+use crate::ports::runtime::{SimAlerts, SimBells, SimEntropy, SimHumans, SimTasks, SimTimer};
 use crate::sched::ProcessId;
 use crate::sim::Sim;
 use crate::world::Model;
@@ -181,7 +181,7 @@ fn compose(sim: &Arc<Sim>, id: ProcessId, db: Db<Model>, start: StartMode) -> Se
 /// The loops of a server.
 fn run(sim: &Arc<Sim>, server: &Arc<Server>) {
     let id = server.id;
-    let key = KeyName::parse(ARTIFACT_KEY).expect("a legal key name");
+    let key = KeyName::parse(Key::Artifact.name()).expect("a legal key name");
     let metadata = Arc::new(SimMetadata::new(sim, id));
     let timer = Arc::new(SimTimer::new(sim, id));
     let worker = Worker::<Model> {

@@ -127,7 +127,7 @@ fn gate(case: &Case<'_>, binding: &Binding) -> Verdict {
     }
     let recovering = case.tables.authoring.installation.get(SEEN, &());
     let recovering = recovering.is_some_and(|row| row.recovery_mode);
-    let released = matches!(machine.scope, ScopeState::Released(epoch) if Some(epoch) == case.epoch());
+    let released = matches!(machine.scope, ScopeState::Released { epoch } if Some(epoch) == case.epoch());
     if recovering && !released {
         return violation("no mutation through a closed gate", format!("{}", machine.id));
     }

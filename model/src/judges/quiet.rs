@@ -44,7 +44,7 @@ pub fn look(state: &State) -> Verdict {
         let strange = row.plan.and_then(|plan| case.binding(plan)).is_some_and(|binding| {
             let now = row
                 .machine
-                .and_then(|machine| crate::ports::in_force(state, machine));
+                .and_then(|machine| crate::furniture::in_force(state, machine));
             matches!(binding.operation, PlanOperation::ApplyConfig(_))
                 && now != Some(binding.pre_dispatch_digest)
                 && now != Some(binding.artifact_digest)

@@ -82,29 +82,21 @@ impl Doing {
     ];
 }
 
-/// A person's credential: a subject, and the groups that give it roles.
-pub fn person(name: &str, groups: &str) -> Person {
-    Person {
-        name: name.to_owned(),
-        credential: crate::ports::human_token(name, groups),
-    }
-}
-
 /// Everybody comes to work.
 pub fn come(run: &mut Run, sim: &Arc<Sim>, idle: &BTreeSet<Doing>) {
     let crowd = [
-        ("ann", "author", Doing::AUTHOR),
-        ("abe", "author,publisher", Doing::AUTHOR),
-        ("pam", "publisher", Doing::PUBLISHER),
-        ("pat", "publisher,approver", Doing::PUBLISHER),
-        ("vic", "approver", Doing::APPROVER),
-        ("pat", "publisher,approver", Doing::APPROVER),
-        ("rae", "recovery-admin", Doing::ADMIN),
+        ("ann", &["author"][..], Doing::AUTHOR),
+        ("abe", &["author", "publisher"], Doing::AUTHOR),
+        ("pam", &["publisher"], Doing::PUBLISHER),
+        ("pat", &["publisher", "approver"], Doing::PUBLISHER),
+        ("vic", &["approver"], Doing::APPROVER),
+        ("pat", &["publisher", "approver"], Doing::APPROVER),
+        ("rae", &["recovery-admin"], Doing::ADMIN),
     ];
     for (name, groups, doings) in crowd {
         let hand = Hand {
             sim: Arc::clone(sim),
-            person: person(name, groups),
+            person: Person { name, groups },
         };
         let mut habits = habits(sim, doings);
         habits.retain(|(doing, _)| !idle.contains(doing));
@@ -205,7 +197,7 @@ impl Hand {
         let draft = self.draft()?;
         let name = Name::parse(["labels", "more"][self.number(2) as usize]).ok()?;
         let number = self.number(1_000);
-        let text = crate::ports::fragment(number);
+        let text = crate::furniture::fragment(number);
         self.put_fragment(draft.id, draft.etag, name, text).await;
         Some(())
     }
@@ -243,7 +235,7 @@ impl Hand {
             0 => StagingMode::Transient,
             _ => StagingMode::Encrypted,
         };
-        let marks = crate::ports::marks();
+        let marks = crate::furniture::marks();
         self.import(
             machine.id,
             draft.id,
@@ -270,10 +262,7 @@ impl Hand {
 
     async fn readdress(&self) -> Option<()> {
         let machine = self.pick(View::machines)?;
-        let endpoint = {
-            let state = self.sim.state();
-            crate::ports::some_endpoint(&state, machine.id)?
-        };
+        let endpoint = crate::furniture::some_endpoint(&mut self.sim.state())?;
         self.change_endpoint(machine.id, endpoint).await;
         Some(())
     }

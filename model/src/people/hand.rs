@@ -20,16 +20,17 @@ use bronzeward_engine::request::{Admitted, Answer, Refused, Rendered, Requests};
 
 use crate::call::call;
 use crate::faults::Fault;
+use crate::ports::runtime::human_token;
 use crate::sched::{Leaf, Wait};
 use crate::server::Server;
 use crate::sim::Sim;
 use crate::world::Model;
 
-/// Who asks: the credential that it shows.
-#[derive(Clone, Debug)]
+/// Who asks: a subject, and the groups that give it roles.
+#[derive(Clone, Copy, Debug)]
 pub struct Person {
-    pub name: String,
-    pub credential: String,
+    pub name: &'static str,
+    pub groups: &'static [&'static str],
 }
 
 /// The route of an act: what `api`'s table says of it.
@@ -101,7 +102,7 @@ impl Hand {
                 key: key.clone(),
                 fingerprint: fingerprint(route.name, text),
                 request,
-                credential: self.person.credential.clone(),
+                credential: self.credential(),
             };
             let act = act.clone();
             let id = server.id;
@@ -122,6 +123,12 @@ impl Hand {
         Ended::Unheard
     }
 
+    /// A fresh token of the identity provider's.
+    fn credential(&self) -> String {
+        let now = self.sim.state().sched.now();
+        human_token(self.person.name, self.person.groups, now)
+    }
+
     fn request(&self, route: Route) -> RequestId {
         let mut state = self.sim.state();
         let request = RequestId::from_bits(state.rng.u128(..));
@@ -135,7 +142,7 @@ impl Hand {
         let mut state = self.sim.state();
         if state.trace.kept() {
             let now = state.sched.now();
-            let name = &self.person.name;
+            let name = self.person.name;
             let route = route.name;
             state
                 .trace

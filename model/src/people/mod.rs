@@ -5,4 +5,4 @@ mod crowd;
 pub mod hand;
 pub mod view;
 
-pub use crowd::{Doing, come, person};
+pub use crowd::{Doing, come};

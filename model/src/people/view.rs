@@ -3,11 +3,18 @@
 //! A person looks, then acts; what it saw may have moved meanwhile, as for any client. Never in
 //! this module: an act.
 
+use std::collections::BTreeMap;
+
 use bronzeward_core::fence::Generation;
-use bronzeward_core::id::{ClusterId, DraftId, IngestionId, MachineId, OperationId, PlanId, ReleaseId};
+use bronzeward_core::id::{
+    AttemptId, ClusterId, DraftId, FragmentRevisionId, IngestionId, MachineId, ObservationId,
+    OperationId, PlanId, PrincipalId, ReleaseId,
+};
+use bronzeward_core::observation::{Observation, Purpose};
 use bronzeward_core::revision::Etag;
 use bronzeward_core::time::DbTime;
-use bronzeward_engine::rows::{DraftStateRow, MachineStateRow, OperationRow};
+use bronzeward_engine::ports::store::{EntryKind, HeadKind};
+use bronzeward_engine::rows::{DraftStateRow, MachineStateRow, OperationRow, SourceRevisionId};
 
 use crate::pg::{Eye, Tables};
 
@@ -84,12 +91,15 @@ impl View<'_> {
     }
 
     pub fn operation(&self, id: OperationId) -> Option<&OperationRow> {
-        self.0.execution.operations.get(SEEN, &id)
+        let found = self.0.execution.operations.get(SEEN, &id)?;
+        Some(&found.row)
     }
 
     pub fn releases(&self) -> Vec<(ReleaseId, ClusterId)> {
         let releases = self.0.execution.releases.values(SEEN);
-        releases.map(|row| (row.id, row.cluster)).collect()
+        releases
+            .map(|release| (release.row.id, release.row.cluster))
+            .collect()
     }
 
     /// Plans in one of these stored states.
@@ -108,6 +118,7 @@ impl View<'_> {
     pub fn open_operations(&self) -> Vec<(OperationId, Generation, MachineId, DbTime)> {
         let operations = self.0.execution.operations.values(SEEN);
         operations
+            .map(|operation| &operation.row)
             .filter(|row| row.plan.is_some())
             .filter(|row| {
                 matches!(
@@ -121,4 +132,75 @@ impl View<'_> {
             })
             .collect()
     }
+
+    /// The fragments a profile could pin: the draft's own, and those of its cluster's heads.
+    pub fn fragments_of(&self, cluster: ClusterId, draft: DraftId) -> Vec<FragmentRevisionId> {
+        let authoring = &self.0.authoring;
+        let entries = authoring.draft_entries.iter(SEEN);
+        let own = entries
+            .filter(|((of, kind, _), _)| *of == draft && *kind == EntryKind::Fragment)
+            .map(|((_, _, name), entry)| (name.clone(), entry.revision));
+        let heads = authoring.heads.values(SEEN);
+        let heads = heads
+            .filter(|head| head.row.cluster == cluster && head.kind == HeadKind::Fragment)
+            .map(|head| (head.row.subject.clone(), head.row.revision));
+        // A draft's entry stands before the head of its name.
+        let by_name: BTreeMap<String, Option<SourceRevisionId>> = heads.chain(own).collect();
+        let revisions = by_name.into_values().flatten();
+        revisions
+            .filter_map(|revision| match revision {
+                SourceRevisionId::Fragment(id) => Some(id),
+                SourceRevisionId::Assignment(_)
+                | SourceRevisionId::ImportBase(_)
+                | SourceRevisionId::Profile(_) => None,
+            })
+            .collect()
+    }
+
+    pub fn principals(&self) -> Vec<PrincipalId> {
+        let principals = self.0.authoring.principals.iter(SEEN);
+        principals.map(|(id, _)| *id).collect()
+    }
+
+    /// Attempts whose answer was lost, each with the first and last recovery observation of
+    /// its machine since: what an accounting would name.
+    pub fn lost_answers(&self) -> Vec<LostAnswer> {
+        let execution = &self.0.execution;
+        let mut lost = Vec::new();
+        for (id, generation, machine, _) in self.open_operations() {
+            let _ = generation;
+            let tries = execution.tries.range(SEEN, (id, 0)..=(id, u8::MAX));
+            for (_, attempt) in tries {
+                if execution.accountings.get(SEEN, attempt).is_some() {
+                    continue;
+                }
+                let mut readings = execution.observations.values(SEEN).filter(|seen| {
+                    seen.started.machine == machine && seen.started.purpose == Purpose::Recovery
+                });
+                let by_basis = |a: &&Observation, b: &&Observation| {
+                    a.started.basis.cmp(&b.started.basis)
+                };
+                let first = readings.clone().min_by(by_basis);
+                let last = readings.by_ref().max_by(by_basis);
+                if let (Some(first), Some(last)) = (first, last) {
+                    lost.push(LostAnswer {
+                        operation: id,
+                        attempt: *attempt,
+                        start: first.started.id,
+                        end: last.started.id,
+                    });
+                }
+            }
+        }
+        lost
+    }
+}
+
+/// What an accounting names.
+#[derive(Clone, Copy, Debug)]
+pub struct LostAnswer {
+    pub operation: OperationId,
+    pub attempt: AttemptId,
+    pub start: ObservationId,
+    pub end: ObservationId,
 }

@@ -164,3 +164,6 @@ pub fn found(state: &mut State, epoch: EpochId, cursor_key: [u8; 32]) -> Result<
     db.put(id, |t| &mut t.authoring.cursor_key, (), key);
     state.commit(id)
 }
+
+#[cfg(test)]
+mod tests;

@@ -10,6 +10,7 @@ use bronzeward_core::id::{
 };
 use bronzeward_core::reference::Declarations;
 use bronzeward_core::sanitized::Sanitized;
+use bronzeward_core::secret::Kind;
 use bronzeward_engine::ports::store::{
     AssignmentRevisionRow, Authorship, FragmentRevisionRow, ImportBaseRow, NewAssignment,
     NewFragment, NewImportBase, NewProfile, ProfileRevisionRow, ReferenceRow, SourceWrites,
@@ -218,6 +219,13 @@ impl SourceWrites for Session {
         }
         self.statement("insert references").await?;
         self.declare_references(revision, rows)?;
+        for row in rows {
+            let string = row.declaration.kind == Kind::String;
+            let encoding = row.declaration.encoding.is_none() || string;
+            self.check("reference_row_encoding", encoding)?;
+            let own = row.kept.generation.cluster == cluster;
+            self.check("reference_row_path", own)?;
+        }
         let before = self.look(|tables, eye| {
             let found = tables.authoring.references.get(eye, &revision);
             found.cloned()

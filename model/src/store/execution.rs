@@ -13,6 +13,8 @@ mod release_check;
 mod releases;
 mod standing;
 mod statement;
+#[cfg(test)]
+mod tests;
 mod timeline;
 
 use bronzeward_core::id::{

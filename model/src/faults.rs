@@ -42,10 +42,13 @@ pub enum Fault {
     OutOfBand,
     /// A node is replaced behind its endpoint.
     NodeReplaced,
+    /// The renderer gives no answer, or refuses what it would take.
+    RendererUnavailable,
+    RendererRefuses,
 }
 
 impl Fault {
-    pub const ALL: [Fault; 20] = [
+    pub const ALL: [Fault; 22] = [
         Fault::Connection,
         Fault::CommitReply,
         Fault::DatabaseCrash,
@@ -66,6 +69,8 @@ impl Fault {
         Fault::NodeReboot,
         Fault::OutOfBand,
         Fault::NodeReplaced,
+        Fault::RendererUnavailable,
+        Fault::RendererRefuses,
     ];
 
     pub const fn name(self) -> &'static str {
@@ -90,6 +95,8 @@ impl Fault {
             Fault::NodeReboot => "node rebooted",
             Fault::OutOfBand => "edited out of band",
             Fault::NodeReplaced => "node replaced",
+            Fault::RendererUnavailable => "renderer unavailable",
+            Fault::RendererRefuses => "renderer refused",
         }
     }
 
@@ -111,6 +118,9 @@ impl Fault {
             Fault::NodeReboot => 15,
             Fault::OutOfBand => 40,
             Fault::NodeReplaced => 5,
+            // A publication asks some twenty questions a machine.
+            Fault::RendererUnavailable => 40,
+            Fault::RendererRefuses => 20,
         }
     }
 }

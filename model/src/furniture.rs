@@ -38,9 +38,7 @@ fn talos_cluster() -> TalosClusterId {
 
 fn identity(number: u16) -> NodeIdentity {
     NodeIdentity {
-        smbios_uuid: Some(
-            SmbiosUuid::parse(&uuid_text(u128::from(number))).expect("a legal uuid"),
-        ),
+        smbios_uuid: Some(SmbiosUuid::parse(&uuid_text(u128::from(number))).expect("a legal uuid")),
         node_id: TalosNodeId::parse(&node_id_text(u128::from(number))).expect("a legal node id"),
         talos_cluster: talos_cluster(),
     }

@@ -55,7 +55,10 @@ impl Genesis {
         let mut run = Run::new(Arc::clone(&sim));
         start(&mut run, &sim);
         let slot: Slot = Arc::default();
-        run.spawn(ProcessId::WORLD, script(Arc::clone(&sim), Arc::clone(&slot)));
+        run.spawn(
+            ProcessId::WORLD,
+            script(Arc::clone(&sim), Arc::clone(&slot)),
+        );
         let mut judges = Judges::default();
         loop {
             if run.step() == Stepped::Still || run.steps > LIMIT {

@@ -18,7 +18,10 @@ use crate::{sweep, witness};
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Fate {
     /// By an invariant, at a seed or in a witness.
-    Caught { invariant: String, by: String },
+    Caught {
+        invariant: String,
+        by: String,
+    },
     Missed,
     Error(String),
     /// It has no value to drop: its tests must not compile.
@@ -44,7 +47,9 @@ fn expected() -> Result<BTreeMap<&'static str, (Expected, &'static str)>, String
         let mut words = line.splitn(3, ' ');
         let (Some(rule), Some(word), Some(reason)) = (words.next(), words.next(), words.next())
         else {
-            return Err(format!("expected outcomes: no rule, word and reason: {line}"));
+            return Err(format!(
+                "expected outcomes: no rule, word and reason: {line}"
+            ));
         };
         let outcome = match word {
             "masked" => Expected::Masked,
@@ -97,7 +102,10 @@ pub fn mutate(
         surprises += u32::from(!good);
         let spent = began.elapsed().as_secs_f64();
         let left = spent / (place + 1) as f64 * (rules.len() - place - 1) as f64;
-        say(format_args!("{name}: {word}{} [{left:.0} s left]", shown(&fate)));
+        say(format_args!(
+            "{name}: {word}{} [{left:.0} s left]",
+            shown(&fate)
+        ));
     }
     for (word, count) in &counts {
         say(format_args!("{count:>5}  {word}"));

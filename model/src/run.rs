@@ -172,9 +172,7 @@ impl Run {
         }
         let sim = Arc::clone(&self.sim);
         let places: Vec<usize> = gone.iter().map(|(place, _)| *place).collect();
-        sim.state()
-            .sched
-            .unstart(&|task| places.contains(&task.0));
+        sim.state().sched.unstart(&|task| places.contains(&task.0));
         drop(gone);
         self.free.extend(places);
         self.paused.remove(&process);

@@ -43,7 +43,10 @@ impl Setting {
     pub fn said(&self) -> String {
         let faults: Vec<&str> = self.off.iter().map(|fault| fault.name()).collect();
         let steps = self.steps;
-        format!("{steps} steps, without {faults:?}, nobody does {:?}", self.idle)
+        format!(
+            "{steps} steps, without {faults:?}, nobody does {:?}",
+            self.idle
+        )
     }
 }
 
@@ -81,9 +84,24 @@ pub struct Outcome {
     pub trace: String,
 }
 
+thread_local! {
+    /// Where this thread's last panic was.
+    static PANICKED: std::cell::RefCell<String> = const { std::cell::RefCell::new(String::new()) };
+}
+
+/// A panic of a world is its outcome: it is kept, with its place, and not printed.
+pub fn keep_panics() {
+    std::panic::set_hook(Box::new(|panic| {
+        let place = panic.location().map(|at| format!("at {}:{}", at.file(), at.line()));
+        PANICKED.with(|kept| *kept.borrow_mut() = place.unwrap_or_default());
+    }));
+}
+
 /// The most steps of the healed phase.
 const HEALING: u64 = 20_000;
-/// How long the healed world is left to itself.
+/// How often the healed world is looked at for being at rest, in steps.
+const GLANCE: u64 = 100;
+/// How long the healed world is left to itself at most.
 const QUIET: Span = Span::seconds(900);
 
 /// Runs a seed.
@@ -92,7 +110,7 @@ pub fn run(genesis: &Genesis, seed: u64, setting: &Setting) -> Outcome {
     let ended = catch_unwind(AssertUnwindSafe(|| phases(genesis, &sim, setting)));
     let (end, steps) = match ended {
         Ok(ended) => ended,
-        Err(panic) => (End::Error(words(&panic)), 0),
+        Err(panic) => (End::Error(words(&*panic)), 0),
     };
     let state = sim.state();
     Outcome {
@@ -109,7 +127,8 @@ pub fn run(genesis: &Genesis, seed: u64, setting: &Setting) -> Outcome {
 fn words(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
-    format!("panicked: {}", text.unwrap_or("without words"))
+    let place = PANICKED.with(|place| place.take());
+    format!("panicked: {} {place}", text.unwrap_or("without words"))
 }
 
 fn phases(genesis: &Genesis, sim: &Arc<Sim>, setting: &Setting) -> (End, u64) {
@@ -182,6 +201,10 @@ fn heal(
     }
     let (from, until) = (run.steps, run.now() + QUIET);
     while run.now() < until {
+        let rested = run.steps - from;
+        if rested > 0 && rested.is_multiple_of(GLANCE) && judges.at_the_end(&sim.state()).is_ok() {
+            return End::Clean;
+        }
         if run.steps - from > HEALING {
             return End::Error("the healed world does not come to rest".to_owned());
         }

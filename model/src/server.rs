@@ -229,11 +229,7 @@ fn run(sim: &Arc<Sim>, server: &Arc<Server>) {
     });
 }
 
-fn spawn(
-    sim: &Arc<Sim>,
-    process: ProcessId,
-    work: impl Future<Output = ()> + Send + 'static,
-) {
+fn spawn(sim: &Arc<Sim>, process: ProcessId, work: impl Future<Output = ()> + Send + 'static) {
     sim.state().sched.spawned.push(crate::sched::Spawned {
         process,
         work: Box::pin(work),

@@ -92,7 +92,11 @@ pub fn sweep(
 const CHUNK: u64 = 64;
 
 /// The first seed of a range that is not clean, and how it ended.
-pub fn first(genesis: &Genesis, seeds: std::ops::Range<u64>, setting: &Setting) -> Option<(u64, End)> {
+pub fn first(
+    genesis: &Genesis,
+    seeds: std::ops::Range<u64>,
+    setting: &Setting,
+) -> Option<(u64, End)> {
     let mut from = seeds.start;
     while from < seeds.end {
         let until = seeds.end.min(from + CHUNK);

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use bronzeward_core::rules::Rule;
 use bronzeward_model::genesis::Genesis;
-use bronzeward_model::seed::{End, Setting, run};
+use bronzeward_model::seed::{End, Setting, keep_panics, run};
 use bronzeward_model::sweep::{Report, sweep};
 use bronzeward_model::{mutate, witness};
 use bronzeward_without::Without;
@@ -50,8 +50,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    // A panic of a world is its outcome; its words are reported with it.
-    std::panic::set_hook(Box::new(|_| {}));
+    keep_panics();
     let command = Arguments::parse().command;
     match serve(command) {
         Ok(true) => ExitCode::SUCCESS,

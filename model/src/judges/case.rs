@@ -64,8 +64,8 @@ impl Case<'_> {
     pub fn attempt(&self, id: bronzeward_core::id::AttemptId) -> Option<Attempt> {
         let execution = &self.tables.execution;
         let mut attempt = execution.attempts.get(SEEN, &id)?.attempt.clone();
-        let answer = execution.responses.get(SEEN, &id);
-        attempt.response = answer.map(|answer| answer.response);
+        let mut answers = execution.responses.range(SEEN, (id, 0)..=(id, i64::MAX));
+        attempt.response = answers.next().map(|(_, answer)| answer.response);
         let accounted = execution.accountings.get(SEEN, &id);
         attempt.accounting = accounted.map(|accounting| bronzeward_core::attempt::Accounting {
             by: accounting.by,

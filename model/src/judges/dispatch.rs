@@ -42,7 +42,11 @@ fn commitment(case: &Case<'_>, row: &OperationRow, plan: PlanId) -> Verdict {
     authorised(case, binding, row.id, row.created_at)?;
     gate(case, binding)?;
     unchanged(case, binding, row.kind == "adopt")?;
-    let state = case.tables.authoring.machine_states.get(SEEN, &binding.machine);
+    let state = case
+        .tables
+        .authoring
+        .machine_states
+        .get(SEEN, &binding.machine);
     let desired = state.and_then(|state| state.desired);
     if row.kind != "adopt" && desired != binding.desired {
         return violation("Desired stands at the commitment", format!("{}", row.id));
@@ -64,7 +68,10 @@ fn attempt(case: &Case<'_>, attempt: &Attempt) -> Verdict {
     if Some(attempt.fence.epoch) != case.epoch() {
         return violation("only the current epoch attempts", format!("{id}"));
     }
-    if case.owner.is_some_and(|owner| *owner != attempt.fence.owner) {
+    if case
+        .owner
+        .is_some_and(|owner| *owner != attempt.fence.owner)
+    {
         return violation("an attempt is its owner's", format!("{id}"));
     }
     let plan = operation.row.plan.and_then(|plan| case.binding(plan));
@@ -79,12 +86,7 @@ fn attempt(case: &Case<'_>, attempt: &Attempt) -> Verdict {
 }
 
 /// Somebody stands behind the plan now (comparison 1).
-fn authorised(
-    case: &Case<'_>,
-    binding: &Binding,
-    operation: OperationId,
-    at: DbTime,
-) -> Verdict {
+fn authorised(case: &Case<'_>, binding: &Binding, operation: OperationId, at: DbTime) -> Verdict {
     let plan = binding.id;
     let execution = &case.tables.execution;
     let state = execution.plan_states.get(SEEN, &plan);
@@ -103,13 +105,21 @@ fn authorised(
     let Some(approval) = approval.map(|record| &record.approval) else {
         return violation("an approval stands behind the plan", format!("{plan}"));
     };
-    if execution.approval_revocations.get(SEEN, &approval.id).is_some() {
+    if execution
+        .approval_revocations
+        .get(SEEN, &approval.id)
+        .is_some()
+    {
         return violation("a revoked approval authorises nothing", format!("{plan}"));
     }
     if Some(approval.epoch) != case.epoch() {
         return violation("nothing from another epoch authorises", format!("{plan}"));
     }
-    let approver = case.tables.authoring.principals.get(SEEN, &approval.approver.principal);
+    let approver = case
+        .tables
+        .authoring
+        .principals
+        .get(SEEN, &approval.approver.principal);
     if approver.is_none_or(|row| row.revoked_at.is_some()) {
         return violation("a revoked approver authorises nothing", format!("{plan}"));
     }
@@ -123,13 +133,20 @@ fn gate(case: &Case<'_>, binding: &Binding) -> Verdict {
         return violation("a plan has its machine", format!("{}", binding.id));
     };
     if machine.frozen {
-        return violation("no mutation through a closed gate", format!("{} is frozen", machine.id));
+        return violation(
+            "no mutation through a closed gate",
+            format!("{} is frozen", machine.id),
+        );
     }
     let recovering = case.tables.authoring.installation.get(SEEN, &());
     let recovering = recovering.is_some_and(|row| row.recovery_mode);
-    let released = matches!(machine.scope, ScopeState::Released { epoch } if Some(epoch) == case.epoch());
+    let released =
+        matches!(machine.scope, ScopeState::Released { epoch } if Some(epoch) == case.epoch());
     if recovering && !released {
-        return violation("no mutation through a closed gate", format!("{}", machine.id));
+        return violation(
+            "no mutation through a closed gate",
+            format!("{}", machine.id),
+        );
     }
     let open = open_drift(case, binding.machine);
     let closed_now = case.changes.iter().any(|change| {
@@ -157,7 +174,9 @@ fn open_drift(
 fn unchanged(case: &Case<'_>, binding: &Binding, adopt: bool) -> Verdict {
     let authoring = &case.tables.authoring;
     let state = authoring.machine_states.get(SEEN, &binding.machine);
-    let baseline = state.and_then(|state| state.applied).map(|applied| applied.baseline);
+    let baseline = state
+        .and_then(|state| state.applied)
+        .map(|applied| applied.baseline);
     if !adopt && baseline != binding.baseline {
         return violation("the baseline is the bound one", format!("{}", binding.id));
     }
@@ -180,7 +199,10 @@ fn unchanged(case: &Case<'_>, binding: &Binding, adopt: bool) -> Verdict {
 /// What a retry needs of the attempts before it (comparisons 8 and 9, EaR 5).
 fn earlier(case: &Case<'_>, binding: &Binding, attempt: &Attempt) -> Verdict {
     let all = case.attempts(attempt.operation);
-    let before: Vec<&Attempt> = all.iter().filter(|one| one.number < attempt.number).collect();
+    let before: Vec<&Attempt> = all
+        .iter()
+        .filter(|one| one.number < attempt.number)
+        .collect();
     let id = attempt.id;
     let PlanOperation::ApplyConfig(deadlines) = binding.operation else {
         return violation("only an apply-config plan sends", format!("{id}"));
@@ -188,11 +210,19 @@ fn earlier(case: &Case<'_>, binding: &Binding, attempt: &Attempt) -> Verdict {
     if attempt.number > deadlines.max_attempts {
         return violation("no more attempts than the plan allows", format!("{id}"));
     }
-    if all.iter().filter(|one| one.number == attempt.number).count() > 1 {
+    if all
+        .iter()
+        .filter(|one| one.number == attempt.number)
+        .count()
+        > 1
+    {
         return violation("attempts are numbered once", format!("{id}"));
     }
     if before.iter().any(|one| one.accounted_at().is_none()) {
-        return violation("nothing is sent beside an unaccounted attempt", format!("{id}"));
+        return violation(
+            "nothing is sent beside an unaccounted attempt",
+            format!("{id}"),
+        );
     }
     let decided = before.iter().any(|one| {
         matches!(
@@ -213,7 +243,11 @@ fn earlier(case: &Case<'_>, binding: &Binding, attempt: &Attempt) -> Verdict {
 /// Comparison 3.
 fn evidence(case: &Case<'_>, binding: &Binding, attempt: &Attempt) -> Verdict {
     let id = attempt.id;
-    let seen = case.tables.execution.observations.get(SEEN, &attempt.evidence);
+    let seen = case
+        .tables
+        .execution
+        .observations
+        .get(SEEN, &attempt.evidence);
     let Some(seen) = seen else {
         return violation("an attempt rests on evidence", format!("{id}"));
     };

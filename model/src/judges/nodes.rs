@@ -25,6 +25,7 @@ pub struct Nodes {
 impl Nodes {
     pub fn outside(&mut self, tables: &Tables, now: DbTime, event: &Outside) -> Verdict {
         match event {
+            Outside::Alerted { .. } => Ok(()),
             Outside::Sent {
                 recorded, digest, ..
             } => self.sent(tables, recorded.attempt().id, *digest),
@@ -32,7 +33,11 @@ impl Nodes {
                 machine,
                 attempt,
                 digest,
+                ..
             } => {
+                let Some(machine) = machine else {
+                    return Ok(());
+                };
                 let held = self.held.entry(*machine).or_default();
                 held.push_back((now, *digest));
                 if held.len() > KEPT {
@@ -90,7 +95,9 @@ impl Nodes {
             match change {
                 Change::Observation(changed) => {
                     let Some(seen) = &changed.after else { continue };
-                    let Some(digest) = seen.digest() else { continue };
+                    let Some(digest) = seen.digest() else {
+                        continue;
+                    };
                     let machine = seen.started.machine;
                     let from = seen.started.started_at;
                     // A node behind another machine's endpoint is told by its identity.

@@ -91,7 +91,10 @@ fn moved(case: &Case<'_>, before: &OperationRow, after: &OperationRow) -> Verdic
         return violation("an operation's states", said);
     }
     if (before.plan, before.machine, before.cluster) != (after.plan, after.machine, after.cluster) {
-        return violation("what an operation is for never changes", format!("{}", before.id));
+        return violation(
+            "what an operation is for never changes",
+            format!("{}", before.id),
+        );
     }
     owners(case, before, after)
 }
@@ -112,7 +115,10 @@ fn owners(case: &Case<'_>, before: &OperationRow, after: &OperationRow) -> Verdi
     if generations == 1 {
         // An ingestion's job follows its claim, whose own lapse is judged there.
         let at = after.lease_until.map(|until| minus(until, LEASE));
-        let live = before.lease_until.zip(at).is_some_and(|(until, at)| until > at);
+        let live = before
+            .lease_until
+            .zip(at)
+            .is_some_and(|(until, at)| until > at);
         if live && !asked && before.kind != "ingest" {
             return violation("a live owner is not replaced", format!("{id}"));
         }
@@ -130,17 +136,18 @@ fn owners(case: &Case<'_>, before: &OperationRow, after: &OperationRow) -> Verdi
     }
     if after.lease_until > before.lease_until && before.kind != "ingest" {
         let at = after.lease_until.map(|until| minus(until, LEASE));
-        if before.lease_until.zip(at).is_some_and(|(until, at)| until <= at) {
+        if before
+            .lease_until
+            .zip(at)
+            .is_some_and(|(until, at)| until <= at)
+        {
             return violation("a lapsed lease is not extended", format!("{id}"));
         }
     }
     Ok(())
 }
 
-pub fn minus(
-    time: bronzeward_core::time::DbTime,
-    length: Span,
-) -> bronzeward_core::time::DbTime {
+pub fn minus(time: bronzeward_core::time::DbTime, length: Span) -> bronzeward_core::time::DbTime {
     bronzeward_core::time::DbTime::from_micros(time.as_micros() - length.as_micros())
 }
 
@@ -150,10 +157,18 @@ fn holder(case: &Case<'_>, held: &Operation) -> Verdict {
         all.filter(|one| one.row.plan.is_some() && holds(&one.row.state) && !one.retired)
     };
     let id = held.row.id;
-    if others().filter(|one| one.row.machine == held.row.machine).count() > 1 {
+    if others()
+        .filter(|one| one.row.machine == held.row.machine)
+        .count()
+        > 1
+    {
         return violation("one holder per scope", format!("{id}"));
     }
-    if others().filter(|one| one.row.cluster == held.row.cluster).count() > 1 {
+    if others()
+        .filter(|one| one.row.cluster == held.row.cluster)
+        .count()
+        > 1
+    {
         return violation("one holder per rollout", format!("{id}"));
     }
     Ok(())

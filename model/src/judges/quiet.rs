@@ -41,14 +41,17 @@ pub fn look(state: &State) -> Verdict {
             let mut of = drifts.range(SEEN, (machine, 0)..=(machine, i64::MAX));
             of.any(|(_, drift)| drift.closed.is_none())
         });
-        let strange = row.plan.and_then(|plan| case.binding(plan)).is_some_and(|binding| {
-            let now = row
-                .machine
-                .and_then(|machine| crate::furniture::in_force(state, machine));
-            matches!(binding.operation, PlanOperation::ApplyConfig(_))
-                && now != Some(binding.pre_dispatch_digest)
-                && now != Some(binding.artifact_digest)
-        });
+        let strange = row
+            .plan
+            .and_then(|plan| case.binding(plan))
+            .is_some_and(|binding| {
+                let now = row
+                    .machine
+                    .and_then(|machine| crate::furniture::in_force(state, machine));
+                matches!(binding.operation, PlanOperation::ApplyConfig(_))
+                    && now != Some(binding.pre_dispatch_digest)
+                    && now != Some(binding.artifact_digest)
+            });
         if !(unaccounted || frozen || drifted || strange) {
             let said = format!("{} after {} attempts", row.id, attempts.len());
             return violation("an operation ends or waits for a person", said);

@@ -168,7 +168,10 @@ fn head(case: &Case<'_>, changed: &Changed<Head>) -> Verdict {
         .iter()
         .any(|change| matches!(change, Change::Release(_)));
     if !released {
-        return violation("only a publication moves a head", format!("{:?}", after.row.id));
+        return violation(
+            "only a publication moves a head",
+            format!("{:?}", after.row.id),
+        );
     }
     if let Some(before) = &changed.before
         && after.row.etag.revision.0 != before.row.etag.revision.0 + 1
@@ -198,7 +201,10 @@ fn head(case: &Case<'_>, changed: &Changed<Head>) -> Verdict {
 }
 
 const CLAIM_MOVES: &[(&str, &[&str])] = &[
-    ("held", &["held", "paused", "resumed", "released", "abandoned"]),
+    (
+        "held",
+        &["held", "paused", "resumed", "released", "abandoned"],
+    ),
     ("paused", &["resumed", "abandoned"]),
     ("resumed", &["resumed", "paused", "released", "abandoned"]),
 ];

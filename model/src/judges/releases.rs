@@ -25,8 +25,7 @@ fn sources(case: &Case<'_>, release: bronzeward_core::id::ReleaseId) -> Verdict 
         }
         let current = case.tables.authoring.heads.get(SEEN, head);
         let stands = current.is_some_and(|head| {
-            head.row.revision == source.revision
-                && head.row.etag.revision == source.head_revision
+            head.row.revision == source.revision && head.row.etag.revision == source.head_revision
         });
         if !stands {
             let said = format!("{release}: {}", source.subject);

@@ -145,7 +145,13 @@ impl Hand {
         .await
     }
 
-    pub async fn put_fragment(&self, draft: DraftId, etag: Etag, name: Name, text: String) -> Ended {
+    pub async fn put_fragment(
+        &self,
+        draft: DraftId,
+        etag: Etag,
+        name: Name,
+        text: String,
+    ) -> Ended {
         self.ask(
             on(etag, route("put fragment", AUTHORS, false)),
             &format!("{draft} {etag} {name} {text}"),
@@ -164,8 +170,7 @@ impl Hand {
                         rendered.status = 422;
                         rendered
                     };
-                    let render =
-                        |update: &bronzeward_engine::tx::EntryUpdate| said(update.draft);
+                    let render = |update: &bronzeward_engine::tx::EntryUpdate| said(update.draft);
                     server
                         .ingester
                         .put_fragment(&admitted, put, render, refuse)
@@ -280,12 +285,10 @@ impl Hand {
                 Box::pin(async move {
                     let timers = server.ingester.settings.timers;
                     let asked = requests(&server);
-                    let taken = asked.take_over_ingestion(
-                        &admitted,
-                        ingestion,
-                        timers,
-                        |operation, _| accepted(operation),
-                    );
+                    let taken =
+                        asked.take_over_ingestion(&admitted, ingestion, timers, |operation, _| {
+                            accepted(operation)
+                        });
                     let answer = taken.await?;
                     if !answer.replayed {
                         server.ingester.begin_resumed(ingestion);
@@ -320,9 +323,8 @@ impl Hand {
             move |server, admitted| {
                 Box::pin(async move {
                     let asked = requests(&server);
-                    let published = asked.publish_draft(&admitted, draft, Some(etag), |row| {
-                        accepted(row.id)
-                    });
+                    let published =
+                        asked.publish_draft(&admitted, draft, Some(etag), |row| accepted(row.id));
                     let answer = published.await?;
                     server.notifier.wake(Wake::Publication);
                     Ok(answer)
@@ -386,9 +388,13 @@ impl Hand {
                     let asked = requests(&server);
                     let named = Named::Identity(identity);
                     asked
-                        .revoke_identity(&admitted, &named, "left", |_| false, |revoked| {
-                            said(revoked.revocation.identity)
-                        })
+                        .revoke_identity(
+                            &admitted,
+                            &named,
+                            "left",
+                            |_| false,
+                            |revoked| said(revoked.revocation.identity),
+                        )
                         .await
                 })
             },

@@ -159,7 +159,7 @@ impl Hand {
     }
 
     fn draft(&self) -> Option<DraftSeen> {
-        self.pick(View::open_drafts)
+        self.pick(|view| view.open_drafts())
     }
 
     async fn act(&self, doing: Doing) {
@@ -185,10 +185,10 @@ impl Hand {
     }
 
     async fn open(&self) -> Option<()> {
-        if self.pick(View::open_drafts).is_some() && self.number(3) > 0 {
+        if self.pick(|view| view.open_drafts()).is_some() && self.number(3) > 0 {
             return None;
         }
-        let cluster = self.pick(View::clusters)?;
+        let cluster = self.pick(|view| view.clusters())?;
         let ended = self.open_draft(cluster).await;
         made::<bronzeward_core::id::kind::Draft>(&ended).map(|_| ())
     }
@@ -206,13 +206,14 @@ impl Hand {
         let draft = self.draft()?;
         let fragments = self.pick(|view| vec![view.fragments_of(draft.cluster, draft.id)])?;
         let name = Name::parse("workers").ok()?;
-        self.put_profile(draft.id, draft.etag, name, fragments).await;
+        self.put_profile(draft.id, draft.etag, name, fragments)
+            .await;
         Some(())
     }
 
     async fn assignment(&self) -> Option<()> {
         let draft = self.draft()?;
-        let machine = self.pick(View::machines)?;
+        let machine = self.pick(|view| view.machines())?;
         let profiles = match self.number(5) {
             0 => Vec::new(),
             _ => vec![Name::parse("workers").ok()?],
@@ -230,7 +231,7 @@ impl Hand {
 
     async fn bring_in(&self) -> Option<()> {
         let draft = self.draft()?;
-        let machine = self.pick(View::machines)?;
+        let machine = self.pick(|view| view.machines())?;
         let mode = match self.number(2) {
             0 => StagingMode::Transient,
             _ => StagingMode::Encrypted,
@@ -249,19 +250,19 @@ impl Hand {
     }
 
     async fn abandon(&self) -> Option<()> {
-        let ingestion = self.pick(View::live_ingestions)?;
+        let ingestion = self.pick(|view| view.live_ingestions())?;
         self.abandon_ingestion(ingestion).await;
         Some(())
     }
 
     async fn resume(&self) -> Option<()> {
-        let ingestion = self.pick(View::live_ingestions)?;
+        let ingestion = self.pick(|view| view.live_ingestions())?;
         self.take_over_ingestion(ingestion).await;
         Some(())
     }
 
     async fn readdress(&self) -> Option<()> {
-        let machine = self.pick(View::machines)?;
+        let machine = self.pick(|view| view.machines())?;
         let endpoint = crate::furniture::some_endpoint(&mut self.sim.state())?;
         self.change_endpoint(machine.id, endpoint).await;
         Some(())
@@ -277,10 +278,12 @@ impl Hand {
     }
 
     async fn plan_some(&self, adopt: bool) -> Option<()> {
-        let machine = self.pick(View::machines)?;
+        let machine = self.pick(|view| view.machines())?;
         let desired = machine.state.desired;
         let release = match self.number(8) {
-            0 => self.pick(View::releases).map(|(release, _)| release),
+            0 => self
+                .pick(|view| view.releases())
+                .map(|(release, _)| release),
             _ => desired,
         }?;
         self.plan(release, machine.id, adopt).await;
@@ -298,20 +301,20 @@ impl Hand {
     }
 
     async fn take_over_some(&self) -> Option<()> {
-        let (operation, generation, ..) = self.pick(View::open_operations)?;
+        let (operation, generation, ..) = self.pick(|view| view.open_operations())?;
         self.take_over_operation(operation, generation).await;
         Some(())
     }
 
     async fn account_some(&self) -> Option<()> {
-        let lost = self.pick(View::lost_answers)?;
+        let lost = self.pick(|view| view.lost_answers())?;
         self.account(lost.operation, lost.attempt, lost.start, lost.end)
             .await;
         Some(())
     }
 
     async fn revoke_some(&self) -> Option<()> {
-        let identity = self.pick(View::principals)?;
+        let identity = self.pick(|view| view.principals())?;
         self.revoke_identity(identity).await;
         Some(())
     }

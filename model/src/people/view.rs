@@ -50,7 +50,13 @@ impl View<'_> {
                 id: row.id,
                 cluster: row.cluster,
                 frozen: row.frozen,
-                state: self.0.authoring.machine_states.get(SEEN, &row.id).cloned().unwrap_or_default(),
+                state: self
+                    .0
+                    .authoring
+                    .machine_states
+                    .get(SEEN, &row.id)
+                    .cloned()
+                    .unwrap_or_default(),
             })
             .collect()
     }
@@ -174,14 +180,12 @@ impl View<'_> {
                 if execution.accountings.get(SEEN, attempt).is_some() {
                     continue;
                 }
-                let mut readings = execution.observations.values(SEEN).filter(|seen| {
+                let readings = execution.observations.values(SEEN).filter(|seen| {
                     seen.started.machine == machine && seen.started.purpose == Purpose::Recovery
                 });
-                let by_basis = |a: &&Observation, b: &&Observation| {
-                    a.started.basis.cmp(&b.started.basis)
-                };
-                let first = readings.clone().min_by(by_basis);
-                let last = readings.by_ref().max_by(by_basis);
+                let mut readings: Vec<&Observation> = readings.collect();
+                readings.sort_by_key(|seen| seen.started.basis);
+                let (first, last) = (readings.first(), readings.last());
                 if let (Some(first), Some(last)) = (first, last) {
                     lost.push(LostAnswer {
                         operation: id,

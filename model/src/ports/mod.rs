@@ -1,9 +1,26 @@
 //! The ports beside the store: providers, nodes, the renderer's stand-in, time, randomness,
 //! wake-ups, alerts, humans.
+//!
+//! Each is a small struct that holds the world and its process; what they act on stands in
+//! [`Outside`]. Never in this module: a decision of the product, or a rule.
+
+pub mod node;
+pub mod provider;
+pub mod renderer;
+pub mod runtime;
+#[cfg(test)]
+mod testing;
+mod times;
+
+use crate::faults::Fault;
+use crate::sim::State;
 
 /// What is outside the database: provider, nodes, and what was seen of the run.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Outside {
+    pub vault: provider::Vault,
+    pub nodes: node::Nodes,
+    pub bells: runtime::Bells,
     pub seen: Seen,
 }
 
@@ -11,4 +28,69 @@ pub struct Outside {
 #[derive(Clone, Debug, Default)]
 pub struct Seen {
     pub deadlocks: u64,
+    /// A request that landed after its caller had stopped waiting.
+    pub late_landings: u64,
+    /// A request that a node refused.
+    pub refusals: u64,
+    /// A request that was lost on its way and never landed.
+    pub lost_requests: u64,
+    /// A provider's call that was carried out though its caller was told of a failure.
+    pub unheard_calls: u64,
+}
+
+/// The faults of the world itself, each with its chance of this step. The run loop calls it.
+pub fn disturb(state: &mut State) {
+    for (fault, strike) in [
+        (Fault::ProviderSealed, provider::seal as fn(&mut State)),
+        (Fault::VersionGone, provider::spoil),
+        (Fault::NodeReboot, node::reboot_one),
+        (Fault::OutOfBand, node::edit_one),
+        (Fault::NodeReplaced, node::replace_one),
+    ] {
+        if state.strikes(fault) {
+            strike(state);
+        }
+    }
+}
+
+/// Undoes what undoes itself in time: the liveness phase begins with it. What was destroyed
+/// or replaced stays so, and what is on its way still lands.
+pub fn heal(state: &mut State) {
+    state.faults.healed = true;
+    state.outside.vault.heal();
+    state.outside.nodes.heal();
+}
+
+impl Seen {
+    /// Each property by its words.
+    pub fn counts(&self) -> [(&'static str, u64); 5] {
+        [
+            ("a deadlock's victim", self.deadlocks),
+            ("a late landing", self.late_landings),
+            ("a request refused by its node", self.refusals),
+            ("a request lost on its way", self.lost_requests),
+            ("a provider's call carried out unheard", self.unheard_calls),
+        ]
+    }
+
+    pub fn add(&mut self, other: &Self) {
+        self.deadlocks += other.deadlocks;
+        self.late_landings += other.late_landings;
+        self.refusals += other.refusals;
+        self.lost_requests += other.lost_requests;
+        self.unheard_calls += other.unheard_calls;
+    }
+
+    /// Whether a sweep of so many seeds saw everything at least once; what it did not see is
+    /// said.
+    pub fn all(&self, seeds: u64, say: &dyn Fn(std::fmt::Arguments<'_>)) -> bool {
+        let mut whole = true;
+        for (what, times) in self.counts() {
+            if times == 0 && seeds >= 300 {
+                say(format_args!("never seen: {what}"));
+                whole = false;
+            }
+        }
+        whole
+    }
 }

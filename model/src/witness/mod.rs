@@ -43,11 +43,17 @@ pub fn all(genesis: &Genesis, say: &dyn Fn(std::fmt::Arguments<'_>)) -> bool {
     for witness in WITNESSES {
         let held = (witness.run)(genesis, Without::nothing());
         if held != End::Clean {
-            say(format_args!("witness {}: with every rule: {held:?}", witness.name));
+            say(format_args!(
+                "witness {}: with every rule: {held:?}",
+                witness.name
+            ));
             good = false;
         }
         if let Err(end) = caught(genesis, witness) {
-            say(format_args!("witness {}: not caught: {end:?}", witness.name));
+            say(format_args!(
+                "witness {}: not caught: {end:?}",
+                witness.name
+            ));
             good = false;
         }
     }

@@ -157,19 +157,15 @@ impl Sched {
         self.make_ready(leaf);
     }
 
-    /// Forgets whatever would give these tasks a poll: they are dropped.
+    /// Forgets whatever would give these tasks their first poll: they are dropped.
     pub fn unstart(&mut self, gone: &dyn Fn(TaskId) -> bool) {
-        let mut place = 0;
-        while place < self.ready.len() {
-            let slot = self.ready[place].slot;
-            if self.slots[slot].starts && gone(self.slots[slot].task) {
-                let leaf = self.remove_ready(place);
-                self.slots[leaf.slot].starts = false;
-                self.slots[leaf.slot].stand = Stand::Free;
-                self.free.push(leaf.slot);
-            } else {
-                place += 1;
+        for place in 0..self.slots.len() {
+            if !self.slots[place].starts || !gone(self.slots[place].task) {
+                continue;
             }
+            let used = self.slots[place].used;
+            self.slots[place].starts = false;
+            self.forget(LeafId { slot: place, used });
         }
     }
 

@@ -92,7 +92,9 @@ thread_local! {
 /// A panic of a world is its outcome: it is kept, with its place, and not printed.
 pub fn keep_panics() {
     std::panic::set_hook(Box::new(|panic| {
-        let place = panic.location().map(|at| format!("at {}:{}", at.file(), at.line()));
+        let place = panic
+            .location()
+            .map(|at| format!("at {}:{}", at.file(), at.line()));
         PANICKED.with(|kept| *kept.borrow_mut() = place.unwrap_or_default());
     }));
 }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use bronzeward_core::digest::ConfigDigest;
 use bronzeward_core::id::{AttemptId, MachineId};
+use bronzeward_core::inventory::Endpoint;
 use bronzeward_core::time::DbTime;
 
 use super::case::{Case, SEEN};
@@ -17,7 +18,7 @@ const KEPT: usize = 64;
 #[derive(Clone, Debug, Default)]
 pub struct Nodes {
     /// Which configuration came to be in force when, the oldest first.
-    held: BTreeMap<MachineId, VecDeque<(DbTime, ConfigDigest)>>,
+    held: BTreeMap<Endpoint, VecDeque<(DbTime, ConfigDigest)>>,
     sent: BTreeSet<AttemptId>,
     landed: BTreeSet<AttemptId>,
 }
@@ -30,15 +31,12 @@ impl Nodes {
                 recorded, digest, ..
             } => self.sent(tables, recorded.attempt().id, *digest),
             Outside::InForce {
-                machine,
+                endpoint,
                 attempt,
                 digest,
                 ..
             } => {
-                let Some(machine) = machine else {
-                    return Ok(());
-                };
-                let held = self.held.entry(*machine).or_default();
+                let held = self.held.entry(*endpoint).or_default();
                 held.push_back((now, *digest));
                 if held.len() > KEPT {
                     held.pop_front();
@@ -76,12 +74,12 @@ impl Nodes {
     /// Whether a node held a configuration at any time of a stretch.
     fn held_between(
         &self,
-        machine: MachineId,
+        endpoint: Endpoint,
         digest: ConfigDigest,
         from: DbTime,
         until: DbTime,
     ) -> bool {
-        let Some(held) = self.held.get(&machine) else {
+        let Some(held) = self.held.get(&endpoint) else {
             return false;
         };
         held.iter().enumerate().any(|(place, (since, one))| {
@@ -98,17 +96,9 @@ impl Nodes {
                     let Some(digest) = seen.digest() else {
                         continue;
                     };
-                    let machine = seen.started.machine;
-                    let from = seen.started.started_at;
-                    // A node behind another machine's endpoint is told by its identity.
-                    let foreign = case
-                        .tables
-                        .authoring
-                        .machines
-                        .get(SEEN, &machine)
-                        .is_none_or(|row| row.endpoint != seen.started.endpoint);
-                    if !foreign && !self.held_between(machine, digest, from, seen.at) {
-                        let said = format!("{} of {machine}", seen.started.id);
+                    let (endpoint, from) = (seen.started.endpoint, seen.started.started_at);
+                    if !self.held_between(endpoint, digest, from, seen.at) {
+                        let said = format!("{} at {endpoint}", seen.started.id);
                         return violation("an observation says what the node held", said);
                     }
                 }
@@ -155,7 +145,7 @@ impl Nodes {
             true => operation.row.created_at,
             false => binding.created_at,
         };
-        if !self.held_between(machine, digest, from, case.now) {
+        if !self.held_between(binding.route, digest, from, case.now) {
             let said = format!("{machine}: the node never held it");
             return violation("Applied is what the node held", said);
         }

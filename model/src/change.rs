@@ -6,6 +6,8 @@ use bronzeward_core::attempt::Recorded;
 use bronzeward_core::digest::ConfigDigest;
 use bronzeward_core::id::{AttemptId, MachineId};
 use bronzeward_core::installation::Installation;
+use bronzeward_core::inventory::Endpoint;
+use bronzeward_engine::ports::Alert;
 use bronzeward_engine::rows::{ClaimRow, DraftRow, HeadRow, MachineRow, MachineStateRow};
 
 use crate::pg::Row;
@@ -41,11 +43,15 @@ pub enum Outside {
     },
     /// A configuration came to be in force on a node.
     InForce {
-        machine: MachineId,
+        endpoint: Endpoint,
+        /// The machine that the node there was inventoried as, where it was.
+        machine: Option<MachineId>,
         /// By an attempt's request, or by somebody's hand.
         attempt: Option<AttemptId>,
         digest: ConfigDigest,
     },
+    /// An operator was alerted.
+    Alerted { process: ProcessId, alert: Alert },
 }
 
 /// Tells the journal of a row's changes.

@@ -40,10 +40,13 @@ pub enum Fault {
     OutOfBand,
     /// A node is replaced behind its endpoint.
     NodeReplaced,
+    /// The renderer gives no answer, or refuses what it would take.
+    RendererUnavailable,
+    RendererRefuses,
 }
 
 impl Fault {
-    pub const ALL: [Fault; 19] = [
+    pub const ALL: [Fault; 21] = [
         Fault::Connection,
         Fault::CommitReply,
         Fault::DatabaseCrash,
@@ -63,6 +66,8 @@ impl Fault {
         Fault::NodeReboot,
         Fault::OutOfBand,
         Fault::NodeReplaced,
+        Fault::RendererUnavailable,
+        Fault::RendererRefuses,
     ];
 
     pub const fn name(self) -> &'static str {
@@ -86,6 +91,8 @@ impl Fault {
             Fault::NodeReboot => "node rebooted",
             Fault::OutOfBand => "edited out of band",
             Fault::NodeReplaced => "node replaced",
+            Fault::RendererUnavailable => "renderer unavailable",
+            Fault::RendererRefuses => "renderer refused",
         }
     }
 
@@ -106,6 +113,9 @@ impl Fault {
             Fault::NodeReboot => 15,
             Fault::OutOfBand => 40,
             Fault::NodeReplaced => 5,
+            // A publication asks some twenty questions a machine.
+            Fault::RendererUnavailable => 40,
+            Fault::RendererRefuses => 20,
         }
     }
 }

@@ -13,3 +13,4 @@ pub mod sched;
 pub mod sim;
 pub mod store;
 pub mod trace;
+pub mod world;

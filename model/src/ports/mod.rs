@@ -1,9 +1,26 @@
 //! The ports beside the store: providers, nodes, the renderer's stand-in, time, randomness,
 //! wake-ups, alerts, humans.
+//!
+//! Each is a small struct that holds the world and its process; what they act on stands in
+//! [`Outside`]. Never in this module: a decision of the product, or a rule.
+
+pub mod node;
+pub mod provider;
+pub mod renderer;
+pub mod runtime;
+#[cfg(test)]
+mod testing;
+mod times;
+
+use crate::faults::Fault;
+use crate::sim::State;
 
 /// What is outside the database: provider, nodes, and what was seen of the run.
 #[derive(Default)]
 pub struct Outside {
+    pub vault: provider::Vault,
+    pub nodes: node::Nodes,
+    pub bells: runtime::Bells,
     pub seen: Seen,
 }
 
@@ -11,4 +28,35 @@ pub struct Outside {
 #[derive(Clone, Debug, Default)]
 pub struct Seen {
     pub deadlocks: u64,
+    /// A request that landed after its caller had stopped waiting.
+    pub late_landings: u64,
+    /// A request that a node refused.
+    pub refusals: u64,
+    /// A request that was lost on its way and never landed.
+    pub lost_requests: u64,
+    /// A provider's call that was carried out though its caller was told of a failure.
+    pub unheard_calls: u64,
+}
+
+/// The faults of the world itself, each with its chance of this step. The run loop calls it.
+pub fn disturb(state: &mut State) {
+    for (fault, strike) in [
+        (Fault::ProviderSealed, provider::seal as fn(&mut State)),
+        (Fault::VersionGone, provider::spoil),
+        (Fault::NodeReboot, node::reboot_one),
+        (Fault::OutOfBand, node::edit_one),
+        (Fault::NodeReplaced, node::replace_one),
+    ] {
+        if state.strikes(fault) {
+            strike(state);
+        }
+    }
+}
+
+/// Undoes what undoes itself in time: the liveness phase begins with it. What was destroyed
+/// or replaced stays so, and what is on its way still lands.
+pub fn heal(state: &mut State) {
+    state.faults.healed = true;
+    state.outside.vault.heal();
+    state.outside.nodes.heal();
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use bronzeward_core::time::{DbTime, Span};
 use bronzeward_engine::ports::store::{LockMode, Store, StoreError};
 
-use super::{Asked, Database, Eye, Lockable, Relation, Tables, Taken, TxId};
+use super::{Asked, Database, Eye, Lockable, Relation, Taken, Tables, TxId};
 use crate::sched::{Leaf, LeafId, ProcessId, Wait};
 use crate::sim::{Sim, State};
 

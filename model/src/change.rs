@@ -7,11 +7,18 @@ use bronzeward_core::digest::ConfigDigest;
 use bronzeward_core::id::{AttemptId, MachineId};
 use bronzeward_core::installation::Installation;
 use bronzeward_core::inventory::Endpoint;
+use bronzeward_core::observation::Observation;
+use bronzeward_core::principal::Principal;
 use bronzeward_engine::ports::Alert;
-use bronzeward_engine::rows::{ClaimRow, DraftRow, HeadRow, MachineRow, MachineStateRow};
+use bronzeward_engine::ports::store::{EntryRow, NewAccounting, NewAdoption};
+use bronzeward_engine::rows::{ClaimRow, DraftRow, MachineRow, MachineStateRow, PlanStateRow};
 
 use crate::pg::Row;
 use crate::sched::ProcessId;
+use crate::store::authoring::{Act, Head, Idempotent, TokenOf};
+use crate::store::execution::{
+    Answer, ApprovalRecord, AttemptRow, Drift, Operation, PlanRecord, Release,
+};
 
 /// A row before and after.
 #[derive(Debug)]
@@ -28,7 +35,25 @@ pub enum Change {
     MachineState(MachineId, Changed<MachineStateRow>),
     Draft(Changed<DraftRow>),
     Claim(Changed<ClaimRow>),
-    Head(Changed<HeadRow>),
+    Head(Changed<Head>),
+    Principal(Changed<Principal>),
+    Token(Changed<TokenOf>),
+    Idempotency(Changed<Idempotent>),
+    Act(Changed<Act>),
+    Operation(Changed<Operation>),
+    /// A plan as it was made.
+    Plan(Changed<PlanRecord>),
+    PlanState(Changed<PlanStateRow>),
+    Approval(Changed<ApprovalRecord>),
+    /// An entry of a machine's timeline.
+    Entry(MachineId, Changed<EntryRow>),
+    Observation(Changed<Observation>),
+    Attempt(Changed<AttemptRow>),
+    Response(Changed<Answer>),
+    Accounting(Changed<NewAccounting>),
+    Drift(Changed<Drift>),
+    Adoption(Changed<NewAdoption>),
+    Release(Changed<Release>),
 }
 
 /// Something that no commit records.
@@ -79,7 +104,18 @@ watched!(Installation, (), Installation);
 watched!(MachineRow, MachineId, Machine);
 watched!(DraftRow, bronzeward_core::id::DraftId, Draft);
 watched!(ClaimRow, bronzeward_core::id::IngestionId, Claim);
-watched!(HeadRow, bronzeward_core::id::HeadId, Head);
+watched!(Head, bronzeward_core::id::HeadId, Head);
+watched!(Principal, bronzeward_core::id::PrincipalId, Principal);
+watched!(TokenOf, bronzeward_core::id::TokenId, Token);
+watched!(
+    Idempotent,
+    (
+        bronzeward_core::id::PrincipalId,
+        bronzeward_core::idempotency::IdempotencyKey
+    ),
+    Idempotency
+);
+watched!(Act, i64, Act);
 
 impl Row<MachineId> for MachineStateRow {
     fn committed(

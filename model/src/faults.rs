@@ -13,6 +13,8 @@ pub enum Fault {
     CommitReply,
     /// The database's server crashes and starts again.
     DatabaseCrash,
+    /// The answer to a request is lost on its way to who asked.
+    AnswerLost,
     /// A process is killed, and later another started.
     Kill,
     /// A process stops for a while at a scheduling point.
@@ -46,10 +48,11 @@ pub enum Fault {
 }
 
 impl Fault {
-    pub const ALL: [Fault; 21] = [
+    pub const ALL: [Fault; 22] = [
         Fault::Connection,
         Fault::CommitReply,
         Fault::DatabaseCrash,
+        Fault::AnswerLost,
         Fault::Kill,
         Fault::Pause,
         Fault::ProviderLost,
@@ -75,6 +78,7 @@ impl Fault {
             Fault::Connection => "connection lost",
             Fault::CommitReply => "commit's answer lost",
             Fault::DatabaseCrash => "database crashed",
+            Fault::AnswerLost => "answer lost",
             Fault::Kill => "process killed",
             Fault::Pause => "process paused",
             Fault::ProviderLost => "provider's answer lost",
@@ -103,6 +107,7 @@ impl Fault {
             Fault::Connection => 60,
             Fault::CommitReply => 400,
             Fault::DatabaseCrash => 10,
+            Fault::AnswerLost => 500,
             Fault::Kill | Fault::Pause => 60,
             Fault::ProviderLost | Fault::ProviderDenied | Fault::ProviderSlow => 500,
             Fault::ProviderSealed => 10,
@@ -146,6 +151,13 @@ impl Faults {
             }
         }
         faults
+    }
+
+    /// The same without some; what the seed draws stays what it was.
+    #[must_use]
+    pub fn but(mut self, off: &std::collections::BTreeSet<Fault>) -> Self {
+        self.rates.retain(|fault, _| !off.contains(fault));
+        self
     }
 
     #[must_use]

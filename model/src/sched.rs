@@ -89,19 +89,19 @@ impl Sched {
         self.now = self.now.saturating_add(by.as_micros().max(0));
     }
 
-    /// Moves every timer that is due to the ready list, and gives back the actions that are.
-    pub fn due(&mut self) -> Vec<Action> {
-        let mut actions = Vec::new();
+    /// Moves timers that are due to the ready list, up to the first action that is due,
+    /// which is given back.
+    pub fn due(&mut self) -> Option<Action> {
         while let Some(entry) = self.timers.first_entry() {
             if entry.key().0 > DbTime::from_micros(self.now) {
                 break;
             }
             match entry.remove() {
                 Timed::Leaf(leaf) => self.make_ready(leaf),
-                Timed::Action(action) => actions.push(action),
+                Timed::Action(action) => return Some(action),
             }
         }
-        actions
+        None
     }
 
     /// Jumps to the next timer; false where there is none.

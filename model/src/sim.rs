@@ -29,6 +29,10 @@ pub struct State {
     pub journal: Journal,
     pub faults: Faults,
     pub outside: crate::ports::Outside,
+    /// The servers that are up.
+    pub house: crate::server::House,
+    /// People begin nothing new: the world is healing.
+    pub people_rest: bool,
     pub rules: Without,
     dropped: BTreeSet<&'static str>,
     pub trace: Trace,
@@ -49,6 +53,8 @@ impl Sim {
                 journal: Journal::default(),
                 faults: Faults::none(),
                 outside: crate::ports::Outside::default(),
+                house: crate::server::House::default(),
+                people_rest: false,
                 rules,
                 dropped: dropped.collect(),
                 trace: Trace::new(traced),

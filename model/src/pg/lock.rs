@@ -116,7 +116,9 @@ impl Locks {
     pub fn leaf_of(&self, tx: TxId) -> Option<LeafId> {
         let lock = self.locks.get(self.waiting.get(&tx)?)?;
         let mut queue = lock.queue.iter();
-        queue.find(|waiter| waiter.tx == tx).map(|waiter| waiter.leaf)
+        queue
+            .find(|waiter| waiter.tx == tx)
+            .map(|waiter| waiter.leaf)
     }
 
     /// Whom a waiting transaction waits for: conflicting holders and, in a fair queue, who
@@ -147,13 +149,7 @@ impl Locks {
         self.reach(tx, tx, &mut path, &mut seen).then_some(path)
     }
 
-    fn reach(
-        &self,
-        from: TxId,
-        to: TxId,
-        path: &mut Vec<TxId>,
-        seen: &mut BTreeSet<TxId>,
-    ) -> bool {
+    fn reach(&self, from: TxId, to: TxId, path: &mut Vec<TxId>, seen: &mut BTreeSet<TxId>) -> bool {
         for next in self.waits_for(from) {
             if next == to {
                 return true;

@@ -65,11 +65,12 @@ impl Database {
         };
         self.open.insert(id, transaction);
         let end = Lockable::End(id);
-        let asked = self
-            .locks
-            .ask(id, end, bronzeward_engine::ports::store::LockMode::Update, || {
-                unreachable!("nobody else locks a new transaction's end")
-            });
+        let asked = self.locks.ask(
+            id,
+            end,
+            bronzeward_engine::ports::store::LockMode::Update,
+            || unreachable!("nobody else locks a new transaction's end"),
+        );
         debug_assert_eq!(asked, Asked::Granted);
         id
     }
@@ -104,7 +105,10 @@ impl Database {
         if !first {
             return;
         }
-        let transaction = self.open.get_mut(&id).expect("only an open transaction writes");
+        let transaction = self
+            .open
+            .get_mut(&id)
+            .expect("only an open transaction writes");
         transaction
             .effects
             .push(Box::new(move |tables, commit, journal| {

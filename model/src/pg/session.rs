@@ -9,7 +9,7 @@ use std::sync::Arc;
 use bronzeward_core::time::{DbTime, Span};
 use bronzeward_engine::ports::store::{LockMode, Store, StoreError};
 
-use super::{Asked, Database, Eye, Lockable, Relation, Taken, Tables, TxId};
+use super::{Asked, Database, Eye, Lockable, Relation, Tables, Taken, TxId};
 use crate::sched::{Leaf, LeafId, ProcessId, Wait};
 use crate::sim::{Sim, State};
 
@@ -268,6 +268,11 @@ impl Session {
                 Taken::Awaits(other) => self.lock(Lockable::End(other), LockMode::Share).await?,
             }
         }
+    }
+
+    /// Whether a test has dropped this object of the schema.
+    pub(crate) fn is_dropped(&self, object: &str) -> bool {
+        self.sim.state().dropped(object)
     }
 
     /// A check or trigger of the schema by its name; one that a test has dropped holds.

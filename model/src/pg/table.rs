@@ -156,7 +156,10 @@ impl<K: Ord + Clone, V> Table<K, V> {
         let first = match &cell.pending {
             None => true,
             Some((holder, _)) => {
-                assert!(*holder == writer, "a row is written by one transaction at a time");
+                assert!(
+                    *holder == writer,
+                    "a row is written by one transaction at a time"
+                );
                 false
             }
         };

@@ -16,7 +16,7 @@ use crate::faults::Fault;
 use crate::sim::State;
 
 /// What is outside the database: provider, nodes, and what was seen of the run.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Outside {
     pub vault: provider::Vault,
     pub nodes: node::Nodes,
@@ -36,6 +36,24 @@ pub struct Seen {
     pub lost_requests: u64,
     /// A provider's call that was carried out though its caller was told of a failure.
     pub unheard_calls: u64,
+}
+
+impl Seen {
+    /// Adds another run's counts.
+    pub fn add(&mut self, other: &Self) {
+        let Self {
+            deadlocks,
+            late_landings,
+            refusals,
+            lost_requests,
+            unheard_calls,
+        } = other;
+        self.deadlocks += deadlocks;
+        self.late_landings += late_landings;
+        self.refusals += refusals;
+        self.lost_requests += lost_requests;
+        self.unheard_calls += unheard_calls;
+    }
 }
 
 /// The faults of the world itself, each with its chance of this step. The run loop calls it.

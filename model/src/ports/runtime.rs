@@ -83,7 +83,7 @@ impl Tasks for SimTasks {
 
 /// The bells of every process. One that rang before anybody waited wakes the next wait at
 /// once, and any number of rings are one, as in `adapters/wake`.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Bells {
     waiting: BTreeMap<(ProcessId, Wake), Vec<LeafId>>,
     rung: BTreeSet<(ProcessId, Wake)>,

@@ -23,6 +23,7 @@ const BOOT: Span = Span::seconds(60);
 const UNREADY: Span = Span::seconds(5);
 
 /// One node, as its endpoint shows it.
+#[derive(Clone)]
 pub struct Node {
     /// The machine it was inventoried as, where it was.
     pub machine: Option<MachineId>,
@@ -80,6 +81,7 @@ impl Node {
     }
 }
 
+#[derive(Clone)]
 pub struct Nodes {
     by_endpoint: BTreeMap<Endpoint, Node>,
     /// How long after its caller's deadline a held request lands at most.

@@ -130,6 +130,7 @@ pub struct Contents {
     keys: BTreeMap<Key, KeyState>,
 }
 
+#[derive(Clone)]
 pub struct Vault {
     contents: Contents,
     sealed_until: Option<DbTime>,

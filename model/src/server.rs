@@ -1,0 +1,241 @@
+//! A server process: composed as the real one is, of the same workflows over simulated ports.
+//!
+//! It reads the installation at its start, keeps that epoch, and runs its loops until it is
+//! killed. Never in this module: a workflow of its own.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bronzeward_core::claim::Timers;
+use bronzeward_core::epoch::ProcessEpoch;
+use bronzeward_core::fence::Owner;
+use bronzeward_core::id::RequestId;
+use bronzeward_core::installation::StartMode;
+use bronzeward_core::plan::{PlanDefaults, PlanLimits};
+use bronzeward_core::principal::Role;
+use bronzeward_core::revision::Etag;
+use bronzeward_core::time::Span;
+use bronzeward_engine::authenticate::Access;
+use bronzeward_engine::dispatch::{Controller, Parts, Settings as Dispatching};
+use bronzeward_engine::ingest::{Ingester, Settings as Ingesting};
+use bronzeward_engine::observe::Observer;
+use bronzeward_engine::ports::node::ReadLimits;
+use bronzeward_engine::ports::provider::KeyName;
+use bronzeward_engine::ports::store::{RequestReads, Snapshot, Store};
+use bronzeward_engine::ports::{Entropy, Timer};
+use bronzeward_engine::publish::{Settings as Publishing, Worker};
+use bronzeward_engine::world::{Db, Process};
+
+use crate::pg::session::SimStore;
+use crate::ports::node::{SimReader, SimWriter};
+use crate::ports::provider::{Key, SimCompiler, SimExecutor, SimIngestion, SimMetadata};
+use crate::ports::renderer::SimRenderer;
+use crate::ports::runtime::{SimAlerts, SimBells, SimEntropy, SimHumans, SimTasks, SimTimer};
+use crate::sched::ProcessId;
+use crate::sim::Sim;
+use crate::world::Model;
+
+/// The deployment's lengths, as `acceptance` scenarios have them.
+pub const LEASE: Span = Span::seconds(30);
+pub const CLAIM_LEASE: Span = Span::seconds(30);
+pub const CLAIM_EXPIRY: Span = Span::seconds(600);
+pub const HEARTBEAT: Duration = Duration::from_secs(10);
+pub const SETTLE_FLOOR: Span = Span::seconds(30);
+pub const LIMITS: ReadLimits = ReadLimits {
+    connect: Duration::from_secs(5),
+    call: Duration::from_secs(10),
+};
+pub const PLANS: PlanLimits = PlanLimits {
+    defaults: PlanDefaults {
+        expires_in: 600,
+        max_observation_age: 60,
+        check_validity: 60,
+        transport_deadline: 20,
+        verification_deadline: 60,
+        max_attempts: 3,
+    },
+    max_transport: 60,
+};
+
+/// What a request is served with.
+pub struct Server {
+    pub id: ProcessId,
+    pub db: Db<Model>,
+    pub humans: Arc<SimHumans>,
+    pub access: Access,
+    pub ingestion: Arc<SimIngestion>,
+    pub ingester: Ingester<Model>,
+    pub observer: Observer<Model>,
+    pub renderer: Arc<SimRenderer>,
+    pub notifier: Arc<SimBells>,
+    pub start: StartMode,
+}
+
+/// The servers that are up, as a client finds them.
+#[derive(Default)]
+pub struct House {
+    pub up: BTreeMap<ProcessId, Arc<Server>>,
+    /// The owner string of every process there was.
+    pub owners: BTreeMap<ProcessId, Owner>,
+    /// The revision that each request named, for the judges.
+    pub expected: BTreeMap<RequestId, Etag>,
+    pub last: u32,
+}
+
+impl House {
+    pub fn next(&mut self) -> ProcessId {
+        self.last += 1;
+        ProcessId(self.last)
+    }
+}
+
+fn access() -> Access {
+    let group = |role: Role| (role, BTreeSet::from([role.as_str().to_owned()]));
+    let roles = [
+        Role::Viewer,
+        Role::Author,
+        Role::Publisher,
+        Role::Approver,
+        Role::RecoveryAdmin,
+    ];
+    Access {
+        denied: Vec::new(),
+        roles: roles.into_iter().map(group).collect(),
+    }
+}
+
+/// Starts a server: a task of its process.
+pub async fn boot(sim: Arc<Sim>, id: ProcessId, recovery: bool) {
+    let store = Arc::new(SimStore::new(&sim, id));
+    let timer = SimTimer::new(&sim, id);
+    let epoch = loop {
+        let read = async {
+            let mut snapshot = store.snapshot().await?;
+            let installation = snapshot.installation().await;
+            snapshot.close().await;
+            installation
+        };
+        match read.await {
+            Ok(installation) => break installation.epoch,
+            Err(_) => timer.sleep(Duration::from_secs(1)).await,
+        }
+    };
+    let entropy = Arc::new(SimEntropy::new(&sim, id));
+    let owner = Owner::new("model", id.0, entropy.bits()).expect("a legal owner");
+    let start = match recovery {
+        false => StartMode::Normal,
+        true => StartMode::Recovery {
+            started_in: epoch,
+            entered: None,
+        },
+    };
+    let process = Process {
+        owner,
+        epoch: ProcessEpoch(epoch),
+    };
+    let rules = {
+        let mut state = sim.state();
+        state.house.owners.insert(id, process.owner.clone());
+        state.rules
+    };
+    let db: Db<Model> = Db::new(store, entropy, rules, process);
+    let server = Arc::new(compose(&sim, id, db, start));
+    run(&sim, &server);
+    let mut state = sim.state();
+    state.trace(id, "is up");
+    state.house.up.insert(id, server);
+}
+
+fn compose(sim: &Arc<Sim>, id: ProcessId, db: Db<Model>, start: StartMode) -> Server {
+    let executor = Arc::new(SimExecutor::new(sim, id));
+    let reader = Arc::new(SimReader::new(sim, id));
+    let renderer = Arc::new(SimRenderer::new(sim, id));
+    let ingestion = Arc::new(SimIngestion::new(sim, id));
+    let timers = Timers::ordered(Span::from(HEARTBEAT), CLAIM_LEASE, CLAIM_EXPIRY);
+    Server {
+        id,
+        humans: Arc::new(SimHumans::new(sim, id)),
+        access: access(),
+        ingester: Ingester {
+            db: db.clone(),
+            ingestion: Arc::clone(&ingestion),
+            reader: Arc::clone(&reader),
+            renderer: Arc::clone(&renderer),
+            timer: Arc::new(SimTimer::new(sim, id)),
+            tasks: Arc::new(SimTasks::new(sim, id)),
+            settings: Ingesting {
+                timers: timers.expect("timers in their order"),
+                limits: LIMITS,
+            },
+        },
+        observer: Observer::new(db.clone(), executor, reader, LIMITS),
+        ingestion,
+        renderer,
+        notifier: Arc::new(SimBells::new(sim, id)),
+        start,
+        db,
+    }
+}
+
+/// The loops of a server.
+fn run(sim: &Arc<Sim>, server: &Arc<Server>) {
+    let id = server.id;
+    let key = KeyName::parse(Key::Artifact.name()).expect("a legal key name");
+    let metadata = Arc::new(SimMetadata::new(sim, id));
+    let timer = Arc::new(SimTimer::new(sim, id));
+    let worker = Worker::<Model> {
+        db: server.db.clone(),
+        compiler: Arc::new(SimCompiler::new(sim, id)),
+        metadata: Arc::clone(&metadata),
+        renderer: Arc::clone(&server.renderer),
+        observer: server.observer.clone(),
+        notifier: Arc::clone(&server.notifier),
+        timer: Arc::clone(&timer),
+        artifact_key: key,
+        settings: Publishing {
+            lease: LEASE,
+            heartbeat: HEARTBEAT,
+        },
+    };
+    let parts = Parts::<Model> {
+        db: server.db.clone(),
+        observer: server.observer.clone(),
+        executor: Arc::new(SimExecutor::new(sim, id)),
+        metadata,
+        writer: Arc::new(SimWriter::new(sim, id)),
+        timer,
+        tasks: Arc::new(SimTasks::new(sim, id)),
+        notifier: Arc::clone(&server.notifier),
+        alerts: Arc::new(SimAlerts::new(sim, id)),
+    };
+    let settings = Dispatching {
+        interval: Duration::from_secs(5),
+        longest_pause: Duration::from_secs(60),
+        lease: LEASE,
+        recovery_interval: Duration::from_secs(15),
+        settling: Duration::from_secs(1),
+    };
+    let controller = Arc::new(Controller::new(parts, settings));
+    let ingester = server.ingester.clone();
+    spawn(sim, id, async move {
+        ingester.sweeps(Duration::from_secs(30)).await;
+    });
+    spawn(sim, id, async move {
+        worker.run(std::future::pending()).await;
+    });
+    spawn(sim, id, async move {
+        controller.run(std::future::pending()).await;
+    });
+}
+
+fn spawn(
+    sim: &Arc<Sim>,
+    process: ProcessId,
+    work: impl Future<Output = ()> + Send + 'static,
+) {
+    sim.state().sched.spawned.push(crate::sched::Spawned {
+        process,
+        work: Box::pin(work),
+    });
+}

@@ -41,10 +41,7 @@ pub fn run<T: Send + 'static>(sim: &Arc<Sim>, work: impl Future<Output = T> + Se
     let mut tasks: Vec<Option<Work>> = Vec::new();
     begin(sim, &mut tasks, Box::pin(work));
     loop {
-        let actions = sim.state().sched.due();
-        for action in actions {
-            action(&mut sim.state());
-        }
+        due(sim);
         if step(sim, &mut tasks) || sim.state().sched.jump() {
             continue;
         }
@@ -60,10 +57,7 @@ pub fn kill_at(sim: &Arc<Sim>, at: DbTime, work: impl Future<Output = ()> + Send
     let mut tasks: Vec<Option<Work>> = Vec::new();
     begin(sim, &mut tasks, Box::pin(work));
     loop {
-        let actions = sim.state().sched.due();
-        for action in actions {
-            action(&mut sim.state());
-        }
+        due(sim);
         if now(sim) >= at {
             for task in &mut tasks {
                 drop(task.take());
@@ -73,6 +67,13 @@ pub fn kill_at(sim: &Arc<Sim>, at: DbTime, work: impl Future<Output = ()> + Send
             continue;
         }
         break;
+    }
+}
+
+fn due(sim: &Sim) {
+    let mut state = sim.state();
+    while let Some(action) = state.sched.due() {
+        action(&mut state);
     }
 }
 

@@ -114,7 +114,7 @@ fn a_reading_shows_who_and_what_a_node_is() {
     let seen = observed(&sim);
     assert!(seen.identity.is_ok());
     assert_eq!(seen.version.expect("read").text, RUNNING);
-    let configuration = seen.configuration.expect("asked").ok().expect("read");
+    let configuration = seen.configuration.and_then(Result::ok).expect("read");
     assert_eq!(configuration.read().resource_version, "1");
     assert_eq!(configuration.into_bytes(), TEXT.as_bytes());
     assert!(seen.health.expect("asked").expect("read").is_bound());
@@ -128,8 +128,7 @@ fn an_accepted_request_is_in_force_and_counted_by_the_resource() {
     assert_eq!(in_force(&sim), [true]);
     let read = observed(&sim)
         .configuration
-        .expect("asked")
-        .ok()
+        .and_then(Result::ok)
         .expect("read");
     assert_eq!(read.read().resource_version, "2");
 }
@@ -190,8 +189,7 @@ fn a_boot_begins_the_resource_anew_and_is_unreachable_meanwhile() {
     assert_eq!(sent(&sim).class, ResponseClass::Accepted);
     let before = observed(&sim)
         .configuration
-        .expect("asked")
-        .ok()
+        .and_then(Result::ok)
         .expect("read");
     reboot(&mut sim.state(), endpoint());
     let down = observed(&sim);
@@ -204,8 +202,7 @@ fn a_boot_begins_the_resource_anew_and_is_unreachable_meanwhile() {
     sim.state().outside.nodes.heal();
     let after = observed(&sim)
         .configuration
-        .expect("asked")
-        .ok()
+        .and_then(Result::ok)
         .expect("read");
     assert_eq!(after.read().resource_version, "1");
     assert_ne!(

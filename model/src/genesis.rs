@@ -36,12 +36,15 @@ pub struct Genesis {
     judges: Judges,
 }
 
+/// Lines of the trace that a failed genesis shows.
+const LAST: usize = 60;
+
 type Slot = Arc<Mutex<Option<Result<(), String>>>>;
 
 impl Genesis {
     /// Makes it; what failed is said in words.
     pub fn make() -> Result<Self, String> {
-        let sim = Sim::new(0, Without::nothing(), false);
+        let sim = Sim::new(0, Without::nothing(), true);
         {
             let mut state = sim.state();
             let passed = Span::micros(BEGINNING.as_micros());
@@ -66,14 +69,19 @@ impl Genesis {
             }
             let mut state = sim.state();
             let events = state.journal.take();
-            if let Err(violation) = judges.look(&state, &events) {
+            if let Err(violation) = judges.look(&mut state, &events) {
                 return Err(format!("{}: {}", violation.invariant, violation.said));
             }
             drop(state);
             let ended = slot.lock().unwrap_or_else(PoisonError::into_inner).take();
             match ended {
                 None => {}
-                Some(Err(error)) => return Err(error),
+                Some(Err(error)) => {
+                    let trace = sim.state().trace.text().to_owned();
+                    let lines: Vec<&str> = trace.lines().collect();
+                    let last = lines.len().saturating_sub(LAST);
+                    return Err(format!("{}\n{error}", lines[last..].join("\n")));
+                }
                 Some(Ok(())) => break,
             }
         }
@@ -91,6 +99,7 @@ impl Genesis {
         let mut state = sim.state();
         state.db.tables = self.tables.clone();
         state.outside = self.outside.clone();
+        state.outside.seen = crate::ports::Seen::default();
         // The genesis's process left leases; they have lapsed.
         let passed = Span::micros(self.now.as_micros()) + Span::seconds(60);
         state.sched.advance(passed);

@@ -31,7 +31,7 @@ impl Nemesis {
         let mut state = sim.state();
         if self.database.is_none() && state.strikes(Fault::DatabaseCrash) {
             state.crash_database();
-            let down = Span::micros(state.rng.i64(0..10_000_000));
+            let down = Span::micros(state.rng.i64(0..5_000_000));
             self.database = Some(now + down);
         }
         drop(state);
@@ -63,7 +63,7 @@ impl Nemesis {
             victim
         };
         run.kill(victim);
-        let wait = Span::micros(sim.state().rng.i64(0..60_000_000));
+        let wait = Span::micros(sim.state().rng.i64(0..12_000_000));
         self.starts.push(now + wait);
     }
 

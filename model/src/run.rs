@@ -21,9 +21,11 @@ struct Task {
 }
 
 /// How long one step takes at most.
-const STEP: Span = Span::millis(20);
+const STEP: Span = Span::millis(50);
 /// How long a pause lasts at most: longer than any lease of the world.
-const PAUSE: Span = Span::seconds(90);
+const PAUSE: Span = Span::seconds(25);
+/// Most pauses are short.
+const HICCUP: Span = Span::seconds(2);
 
 /// A world that runs.
 pub struct Run {
@@ -109,7 +111,11 @@ impl Run {
             self.adopt(&mut state, spawned);
         }
         if process != ProcessId::WORLD && state.strikes(Fault::Pause) {
-            let length = Span::micros(state.rng.i64(0..PAUSE.as_micros()));
+            let most = match state.rng.u32(0..3) {
+                0 => PAUSE,
+                _ => HICCUP,
+            };
+            let length = Span::micros(state.rng.i64(0..most.as_micros()));
             let until = state.sched.now() + length;
             self.paused.insert(process, until);
         }

@@ -55,7 +55,7 @@ impl Default for Setting {
         Self {
             rules: Without::nothing(),
             traced: false,
-            steps: 600,
+            steps: 1_500,
             servers: 2,
             faults: true,
             off: BTreeSet::new(),
@@ -178,7 +178,7 @@ fn judge(sim: &Arc<Sim>, judges: &mut Judges) -> Option<End> {
     if events.is_empty() {
         return None;
     }
-    judges.look(&state, &events).err().map(End::Violated)
+    judges.look(&mut state, &events).err().map(End::Violated)
 }
 
 /// Heals the world and lets it come to rest: every operation ends, or waits for a human act

@@ -36,26 +36,27 @@ use crate::sched::ProcessId;
 use crate::sim::Sim;
 use crate::world::Model;
 
-/// The deployment's lengths, as `acceptance` scenarios have them.
-pub const LEASE: Span = Span::seconds(30);
-pub const CLAIM_LEASE: Span = Span::seconds(30);
-pub const CLAIM_EXPIRY: Span = Span::seconds(600);
-pub const HEARTBEAT: Duration = Duration::from_secs(10);
-pub const SETTLE_FLOOR: Span = Span::seconds(30);
+/// The deployment's lengths: shorter than a real one's by the same measure, so that leases
+/// lapse and floors pass within a seed's steps.
+pub const LEASE: Span = Span::seconds(10);
+pub const CLAIM_LEASE: Span = Span::seconds(10);
+pub const CLAIM_EXPIRY: Span = Span::seconds(60);
+pub const HEARTBEAT: Duration = Duration::from_secs(3);
+pub const SETTLE_FLOOR: Span = Span::seconds(6);
 pub const LIMITS: ReadLimits = ReadLimits {
-    connect: Duration::from_secs(5),
-    call: Duration::from_secs(10),
+    connect: Duration::from_secs(2),
+    call: Duration::from_secs(4),
 };
 pub const PLANS: PlanLimits = PlanLimits {
     defaults: PlanDefaults {
-        expires_in: 600,
-        max_observation_age: 60,
-        check_validity: 60,
-        transport_deadline: 20,
-        verification_deadline: 60,
+        expires_in: 90,
+        max_observation_age: 20,
+        check_validity: 20,
+        transport_deadline: 5,
+        verification_deadline: 20,
         max_attempts: 3,
     },
-    max_transport: 60,
+    max_transport: 20,
 };
 
 /// What a request is served with.
@@ -210,16 +211,16 @@ fn run(sim: &Arc<Sim>, server: &Arc<Server>) {
         alerts: Arc::new(SimAlerts::new(sim, id)),
     };
     let settings = Dispatching {
-        interval: Duration::from_secs(5),
-        longest_pause: Duration::from_secs(60),
+        interval: Duration::from_secs(2),
+        longest_pause: Duration::from_secs(16),
         lease: LEASE,
-        recovery_interval: Duration::from_secs(15),
-        settling: Duration::from_secs(1),
+        recovery_interval: Duration::from_secs(4),
+        settling: Duration::from_millis(500),
     };
     let controller = Arc::new(Controller::new(parts, settings));
     let ingester = server.ingester.clone();
     spawn(sim, id, async move {
-        ingester.sweeps(Duration::from_secs(30)).await;
+        ingester.sweeps(Duration::from_secs(12)).await;
     });
     spawn(sim, id, async move {
         worker.run(std::future::pending()).await;

@@ -107,6 +107,10 @@ impl State {
     pub fn commit(&mut self, id: TxId) -> Result<(), StoreError> {
         let Self { db, journal, .. } = self;
         let (outcome, woken) = db.commit(id, journal);
+        if let Err(error) = outcome {
+            let now = self.sched.now();
+            self.trace.say(now, format_args!("commit fails: {error}"));
+        }
         for leaf in woken {
             self.sched.wake(leaf);
         }
@@ -114,6 +118,9 @@ impl State {
     }
 
     pub fn fail_transaction(&mut self, id: TxId, why: StoreError) {
+        let now = self.sched.now();
+        self.trace
+            .say(now, format_args!("a statement fails: {why}"));
         let Self { db, journal, .. } = self;
         for leaf in db.fail(id, why, journal) {
             self.sched.wake(leaf);

@@ -11,6 +11,7 @@ mod operations;
 mod quiet;
 mod records;
 mod releases;
+mod sometimes;
 
 use crate::journal::Event;
 use crate::sim::State;
@@ -35,6 +36,8 @@ pub(crate) fn violation<T>(
     })
 }
 
+pub use sometimes::SOMETIMES;
+
 pub type Verdict = Result<(), Violation>;
 
 /// Every judge, in the order in which they are asked.
@@ -46,7 +49,8 @@ pub struct Judges {
 
 impl Judges {
     /// Asks every judge of what happened in a step.
-    pub fn look(&mut self, state: &State, events: &[Event]) -> Verdict {
+    pub fn look(&mut self, state: &mut State, events: &[Event]) -> Verdict {
+        let seen = &mut state.outside.seen;
         let tables = &state.db.tables;
         let now = state.sched.now();
         for event in events {
@@ -65,6 +69,7 @@ impl Judges {
                     dispatch::look(&case)?;
                     releases::look(&case)?;
                     self.nodes.look(&case)?;
+                    sometimes::look(&case, seen);
                 }
             }
         }

@@ -13,7 +13,7 @@ use bronzeward_core::time::Span;
 
 use super::acts::made;
 use super::hand::{Hand, Person};
-use super::view::{DraftSeen, View};
+use super::view::{DraftSeen, MachineSeen, View};
 use crate::run::Run;
 use crate::sched::ProcessId;
 use crate::sim::Sim;
@@ -72,7 +72,7 @@ impl Doing {
     const PUBLISHER: &[(Doing, u32)] = &[
         (Doing::Publish, 20),
         (Doing::PlanApply, 30),
-        (Doing::PlanAdopt, 6),
+        (Doing::PlanAdopt, 10),
     ];
     const APPROVER: &[(Doing, u32)] = &[(Doing::Approve, 30)];
     const ADMIN: &[(Doing, u32)] = &[
@@ -90,6 +90,7 @@ pub fn come(run: &mut Run, sim: &Arc<Sim>, idle: &BTreeSet<Doing>) {
         ("pam", &["publisher"], Doing::PUBLISHER),
         ("pat", &["publisher", "approver"], Doing::PUBLISHER),
         ("vic", &["approver"], Doing::APPROVER),
+        ("van", &["approver"], Doing::APPROVER),
         ("pat", &["publisher", "approver"], Doing::APPROVER),
         ("rae", &["recovery-admin"], Doing::ADMIN),
     ];
@@ -100,7 +101,9 @@ pub fn come(run: &mut Run, sim: &Arc<Sim>, idle: &BTreeSet<Doing>) {
         };
         let mut habits = habits(sim, doings);
         habits.retain(|(doing, _)| !idle.contains(doing));
-        run.spawn(ProcessId::WORLD, work(hand, habits));
+        // Each seed has its hasty and its slow people.
+        let longest = Span::millis(sim.state().rng.i64(500..8_000));
+        run.spawn(ProcessId::WORLD, work(hand, habits, longest));
     }
 }
 
@@ -118,13 +121,13 @@ fn habits(sim: &Arc<Sim>, doings: &[(Doing, u32)]) -> Vec<(Doing, u32)> {
     habits.collect()
 }
 
-async fn work(hand: Hand, habits: Vec<(Doing, u32)>) {
+async fn work(hand: Hand, habits: Vec<(Doing, u32)>, longest: Span) {
     let all: u32 = habits.iter().map(|(_, weight)| weight).sum();
     if all == 0 {
         return;
     }
     loop {
-        hand.sleep(Span::millis(200), Span::seconds(8)).await;
+        hand.sleep(Span::millis(50), longest).await;
         let doing = {
             let mut state = hand.sim.state();
             if state.people_rest {
@@ -277,8 +280,16 @@ impl Hand {
         Some(())
     }
 
+    /// Mostly where there is something to apply.
     async fn plan_some(&self, adopt: bool) -> Option<()> {
-        let machine = self.pick(|view| view.machines())?;
+        let any = self.number(6) == 0;
+        let machine = self.pick(|view| {
+            let machines = view.machines().into_iter();
+            let differs = |machine: &MachineSeen| {
+                machine.state.applied.map(|applied| applied.release) != machine.state.desired
+            };
+            machines.filter(|machine| any || differs(machine)).collect()
+        })?;
         let desired = machine.state.desired;
         let release = match self.number(8) {
             0 => self
@@ -291,7 +302,7 @@ impl Hand {
     }
 
     async fn approve_some(&self) -> Option<()> {
-        let rare = self.number(10) == 0;
+        let rare = self.number(12) == 0;
         let (plan, _) = self.pick(|view| match rare {
             true => view.plans_in(&["proposed", "approved", "committed", "expired"]),
             false => view.plans_in(&["proposed"]),
@@ -314,6 +325,9 @@ impl Hand {
     }
 
     async fn revoke_some(&self) -> Option<()> {
+        if self.number(4) > 0 {
+            return None;
+        }
         let identity = self.pick(|view| view.principals())?;
         self.revoke_identity(identity).await;
         Some(())

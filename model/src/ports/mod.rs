@@ -12,6 +12,8 @@ pub mod runtime;
 mod testing;
 mod times;
 
+use std::collections::BTreeMap;
+
 use crate::faults::Fault;
 use crate::sim::State;
 
@@ -36,6 +38,8 @@ pub struct Seen {
     pub lost_requests: u64,
     /// A provider's call that was carried out though its caller was told of a failure.
     pub unheard_calls: u64,
+    /// What commits showed, by its words.
+    pub shown: BTreeMap<&'static str, u64>,
 }
 
 /// The faults of the world itself, each with its chance of this step. The run loop calls it.
@@ -62,15 +66,22 @@ pub fn heal(state: &mut State) {
 }
 
 impl Seen {
+    pub fn show(&mut self, what: &'static str) {
+        *self.shown.entry(what).or_default() += 1;
+    }
+
     /// Each property by its words.
-    pub fn counts(&self) -> [(&'static str, u64); 5] {
-        [
+    pub fn counts(&self) -> Vec<(&'static str, u64)> {
+        let own = [
             ("a deadlock's victim", self.deadlocks),
             ("a late landing", self.late_landings),
             ("a request refused by its node", self.refusals),
             ("a request lost on its way", self.lost_requests),
             ("a provider's call carried out unheard", self.unheard_calls),
-        ]
+        ];
+        let shown = crate::judges::SOMETIMES.iter();
+        let shown = shown.map(|what| (*what, self.shown.get(what).copied().unwrap_or(0)));
+        own.into_iter().chain(shown).collect()
     }
 
     pub fn add(&mut self, other: &Self) {
@@ -79,6 +90,9 @@ impl Seen {
         self.refusals += other.refusals;
         self.lost_requests += other.lost_requests;
         self.unheard_calls += other.unheard_calls;
+        for (what, times) in &other.shown {
+            *self.shown.entry(what).or_default() += times;
+        }
     }
 
     /// Whether a sweep of so many seeds saw everything at least once; what it did not see is

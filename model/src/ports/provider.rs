@@ -29,10 +29,10 @@ use crate::sched::{Leaf, ProcessId, Wait};
 use crate::sim::{Sim, State};
 
 /// How long a client waits for a whole call, as the adapter's default has it.
-const CALL: Span = Span::seconds(10);
+const CALL: Span = Span::seconds(5);
 
 /// How long an abandoned call may take to be carried out all the same (B34).
-const LATE: Span = Span::seconds(30);
+const LATE: Span = Span::seconds(15);
 
 /// A cluster's access as an operator puts it there; the simulated nodes accept it.
 pub fn talosconfig(cluster: ClusterId, number: u64) -> Plaintext {

@@ -19,8 +19,8 @@ use crate::sim::State;
 pub const RUNNING: &str = "v1.13.6";
 
 /// How long a boot takes at most, and how long a node is not ready after a change.
-const BOOT: Span = Span::seconds(60);
-const UNREADY: Span = Span::seconds(5);
+const BOOT: Span = Span::seconds(12);
+const UNREADY: Span = Span::seconds(3);
 
 /// One node, as its endpoint shows it.
 #[derive(Clone)]
@@ -94,7 +94,7 @@ impl Default for Nodes {
     fn default() -> Self {
         Self {
             by_endpoint: BTreeMap::new(),
-            held_most: Span::seconds(120),
+            held_most: Span::seconds(25),
             count: 0,
         }
     }

@@ -500,7 +500,7 @@ impl Vault {
 }
 
 /// How long the provider stays sealed, or an identity denied, at most.
-pub const OUTAGE: Span = Span::seconds(90);
+pub const OUTAGE: Span = Span::seconds(15);
 
 fn serial(ciphertext: &Ciphertext) -> Option<u64> {
     let (_, body) = ciphertext.as_str().rsplit_once(':')?;

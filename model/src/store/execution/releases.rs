@@ -20,6 +20,7 @@ use bronzeward_engine::ports::store::{
     ReleaseRow, ReleaseSourceRow,
 };
 
+use super::super::LEAST;
 use super::statement::{after, kept, overfetch};
 use super::{Out, holds};
 use crate::change::watched;
@@ -69,7 +70,7 @@ pub(super) fn machines(
     eye: Eye,
     of: ReleaseId,
 ) -> impl Iterator<Item = &MachineOfRelease> {
-    let first = (of, MachineId::from_bits(0));
+    let first = (of, MachineId::from_bits(LEAST));
     let rows = tables.execution.release_machines.range(eye, first..);
     rows.take_while(move |((release, _), _)| *release == of)
         .map(|(_, row)| row)
@@ -83,7 +84,7 @@ pub(super) fn sources(
     // Assignments are the first kind of heads.
     let first = (
         of,
-        HeadId::Assignment(bronzeward_core::id::AssignmentId::from_bits(0)),
+        HeadId::Assignment(bronzeward_core::id::AssignmentId::from_bits(LEAST)),
     );
     let rows = tables.execution.release_sources.range(eye, first..);
     rows.take_while(move |((release, _), _)| *release == of)

@@ -121,7 +121,23 @@ impl<W: World> Observer<W> {
     pub async fn detect(&self, wanted: &Wanted) -> Result<Detected, Failure<Refusal>> {
         let (started, cluster) = self.begin(wanted).await?;
         let (values, accessed) = self.reading(&started, cluster, wanted.asked).await;
-        let fence = wanted.fence.as_ref();
+        let (observation, alert) = self
+            .record_detecting(started, values, wanted.fence.as_ref())
+            .await?;
+        Ok(Detected {
+            observation,
+            accessed,
+            alert,
+        })
+    }
+
+    /// Records such a reading and what it makes of the machine's record, in one transaction.
+    pub async fn record_detecting(
+        &self,
+        started: Started,
+        values: Values,
+        fence: Option<&Fence>,
+    ) -> Result<(Observation, Option<Alert>), Failure<Refusal>> {
         let committed = transact(self.db.store(), Kind::Job, async |tx| {
             let (mut open, machine, at) = self
                 .admitted(tx, started.machine, started.operation, fence)
@@ -139,12 +155,7 @@ impl<W: World> Observer<W> {
             open.done((observation, alert))
         })
         .await?;
-        let (observation, alert) = committed.into_inner();
-        Ok(Detected {
-            observation,
-            accessed,
-            alert,
-        })
+        Ok(committed.into_inner())
     }
 
     /// Records that a read begins. The *started* entry's revision is the read's basis.

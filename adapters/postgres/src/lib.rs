@@ -10,6 +10,7 @@ pub mod advisory;
 mod claims;
 mod convert;
 mod drafts;
+mod freezes;
 pub mod guard;
 mod inventory;
 mod jobs;

@@ -227,14 +227,19 @@ impl<M: Access> OperationReads for PgRows<M> {
         opt_id(found.as_deref())
     }
 
-    async fn scope_taken_since(&mut self, of: MachineId, since: TimelineRevision) -> Out<bool> {
+    async fn scope_held_since(&mut self, of: MachineId, since: TimelineRevision) -> Out<bool> {
         use timeline_event::dsl;
-        let taken = dsl::timeline_event
+        let held = operation::table
+            .filter(operation::machine_id.eq(of.to_string()))
+            .filter(operation::state.eq_any(HOLDING))
+            .filter(operation::retired.eq(false));
+        // One that holds nothing any more ended by an entry since, or ended before.
+        let moved = dsl::timeline_event
             .filter(dsl::machine_id.eq(of.to_string()))
-            .filter(dsl::kind.eq("commitment"))
+            .filter(dsl::kind.eq_any(MOVES))
             .filter(dsl::number.ge(since.0));
-        let found: i64 = self.one(taken.count()).await?;
-        Ok(found > 0)
+        let query = diesel::select(diesel::dsl::exists(held).or(diesel::dsl::exists(moved)));
+        self.one(query).await
     }
 
     async fn drift_record(&mut self, of: MachineId) -> Out<Option<OpenDrift>> {

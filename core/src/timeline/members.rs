@@ -276,13 +276,24 @@ impl Data {
                 to,
                 cause,
                 observation,
-            } => Member::object([
-                ("operation", name(operation)),
-                ("from", maybe(from.map(super::OperationState::as_str))),
-                ("to", name(to.as_str())),
-                ("cause", maybe(*cause)),
-                ("observation", maybe(*observation)),
-            ]),
+                reason,
+            } => {
+                let state = Member::object([
+                    ("operation", name(operation)),
+                    ("from", maybe(from.map(super::OperationState::as_str))),
+                    ("to", name(to.as_str())),
+                    ("cause", maybe(*cause)),
+                    ("observation", maybe(*observation)),
+                ]);
+                match (state, reason) {
+                    // Only an entry of a human's decision has the member.
+                    (Member::Object(mut members), Some(reason)) => {
+                        members.insert("reason".to_owned(), name(reason));
+                        Member::Object(members)
+                    }
+                    (state, _) => state,
+                }
+            }
             Data::AppliedChange {
                 release,
                 source,

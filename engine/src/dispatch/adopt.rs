@@ -53,7 +53,10 @@ impl<W: World> Controller<W> {
             }
             Err(Failure::Refused(AdoptionRefused::Failed(machine, refused))) => {
                 match record_refusal(&self.parts.db, plan, machine, &refused).await {
-                    Ok(_) => Err(Stop::Later("the adoption was refused")),
+                    Ok(committed) => {
+                        self.raise(committed.into_inner());
+                        Err(Stop::Later("the adoption was refused"))
+                    }
                     Err(failure) => Err(Stop::Later(class(&failure))),
                 }
             }

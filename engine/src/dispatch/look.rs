@@ -1,5 +1,6 @@
-//! What a pass finds to do: approved plans that may gather evidence, and operations that
-//! this process owns, may take over, or observes (EaR 3.1, 3.4, 5.2).
+//! What a pass finds to do: approved plans that may gather evidence, operations that this
+//! process owns, may take over, or observes, and machines due to be read for drift (EaR 3.1,
+//! 3.4, 5.2, 6.1).
 //!
 //! Everything here is read from one snapshot and may be stale; whatever an errand then does
 //! is decided again under locks.
@@ -32,6 +33,8 @@ pub(super) enum Errand {
     Keep(Box<Owned>),
     /// Another process owns it, and it is unresolved: the machine is observed.
     Observe(Box<OperationRow>),
+    /// Nothing is under way, and it is due to be read for drift.
+    Drift,
 }
 
 impl Errand {
@@ -42,6 +45,7 @@ impl Errand {
             Self::TakeOver(_) => "take-over",
             Self::Keep(_) => "keep",
             Self::Observe(_) => "observe",
+            Self::Drift => "drift",
         }
     }
 }
@@ -52,6 +56,7 @@ pub(super) struct Seen {
     epoch: EpochId,
     operations: Vec<OperationRow>,
     plans: Vec<Plan<Approved>>,
+    unread: Vec<MachineId>,
 }
 
 impl<W: World> Controller<W> {
@@ -80,6 +85,7 @@ impl<W: World> Controller<W> {
             now,
             epoch: installation.epoch,
             operations: snapshot.open_operations().await?,
+            unread: self.unread_for_drift(snapshot, now).await?,
             plans,
         })
     }
@@ -175,6 +181,9 @@ impl<W: World> Controller<W> {
                 .entry(machine)
                 .or_insert_with(|| Errand::Plan(Box::new(plan)));
         }
+        for machine in seen.unread {
+            errands.entry(machine).or_insert(Errand::Drift);
+        }
         errands
     }
 
@@ -212,7 +221,7 @@ impl<W: World> Controller<W> {
 impl Errand {
     fn operation(&self) -> Option<bronzeward_core::id::OperationId> {
         match self {
-            Self::Plan(_) => None,
+            Self::Plan(_) | Self::Drift => None,
             Self::Carry(owned) | Self::Keep(owned) => Some(owned.operation),
             Self::TakeOver(row) | Self::Observe(row) => Some(row.id),
         }

@@ -8,6 +8,7 @@
 
 mod adopt;
 mod carry;
+mod drift;
 mod gather;
 mod look;
 
@@ -41,6 +42,8 @@ pub struct Settings {
     pub lease: Span,
     /// How often a machine with an unresolved operation is observed (EaR 5.2).
     pub recovery_interval: Duration,
+    /// How often a machine is read for drift (EaR 6.1); up to a tenth more, its own.
+    pub drift_interval: Duration,
     /// How long an accepted configuration is left to settle before the second look; each
     /// further pause is twice as long, up to the recovery interval.
     pub settling: Duration,
@@ -193,7 +196,7 @@ impl<W: World> Controller<W> {
     }
 
     /// Begins everything that is due: operations before plans, since one of them may hold a
-    /// plan's scope.
+    /// plan's scope, and a reading for drift where a machine needs nothing else.
     async fn pass(self: &Arc<Self>) -> Result<(), Stop> {
         let seen = self.look().await?;
         let now = seen.now;
@@ -223,6 +226,7 @@ impl<W: World> Controller<W> {
             Errand::TakeOver(row) => self.take_over(row).await,
             Errand::Keep(owned) => self.keep(owned).await,
             Errand::Observe(row) => self.watch(row).await,
+            Errand::Drift => self.read_for_drift(busy.machine).await,
         };
         let machine = busy.machine;
         if let Err(stop) = done {
@@ -280,6 +284,7 @@ mod tests {
             longest_pause: Duration::from_secs(50),
             lease: Span::seconds(30),
             recovery_interval: Duration::from_secs(15),
+            drift_interval: Duration::from_secs(300),
             settling: Duration::from_secs(1),
         };
         let now = DbTime::from_seconds(100);

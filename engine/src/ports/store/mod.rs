@@ -10,6 +10,7 @@
 mod adoptions;
 mod claims;
 mod drafts;
+mod freezes;
 mod guard;
 mod inventory;
 mod jobs;
@@ -29,18 +30,19 @@ mod tokens;
 pub use adoptions::{AdoptionReads, AdoptionWrites, NewAdoption};
 pub use claims::{ClaimEnd, ClaimFilter, ClaimReads, ClaimSource, ClaimWrites, NewClaim};
 pub use drafts::{DraftReads, DraftWrites, EntryKind, EntryOfDraft, NewDraft};
+pub use freezes::{FreezeWrites, Frozen};
 pub use guard::{Condition, Guard, Written};
 pub use inventory::{
     ClusterRow, EndpointChange, InventoryReads, InventoryWrites, NewCluster, NewMachine,
 };
 pub use jobs::{JobEnd, JobReads, JobWrites, NewJob, NewWork, OperationFilter};
 pub use locks::{LockMode, Locks, Select};
-pub use observations::{ObservationReads, ObservationWrites};
+pub use observations::{DriftRead, ObservationReads, ObservationWrites};
 pub use operations::{AccountedRow, Marks, NewAccounting, OperationReads, OperationWrites};
 pub use page::{Page, Paged};
 pub use plans::{
-    NewIdentityRevocation, OpenDrift, PlanFilter, PlanReads, PlanRow, PlanWrites, PlannedMachine,
-    PlannedRelease, ReleaseOrigins,
+    NewApprovalRevocation, NewCancellation, NewIdentityRevocation, OpenDrift, PlanFilter,
+    PlanReads, PlanRow, PlanWrites, PlannedMachine, PlannedRelease, ReleaseOrigins,
 };
 pub use principals::{ActRow, PrincipalReads, PrincipalWrites};
 pub use releases::{
@@ -137,6 +139,7 @@ pub trait StoreTx:
     + JobWrites
     + PlanWrites
     + AdoptionWrites
+    + FreezeWrites
     + ObservationWrites
     + OperationWrites
     + ReleaseWrites

@@ -80,8 +80,9 @@ pub trait OperationReads {
         cluster: ClusterId,
     ) -> impl Future<Output = Result<Option<OperationId>, StoreError>> + Send;
 
-    /// Whether an operation took the machine's scope at or after this revision.
-    fn scope_taken_since(
+    /// Whether an operation holds the machine's scope, or held or took it at or after this
+    /// revision (EaR 6.1). One that ended since has an entry since.
+    fn scope_held_since(
         &mut self,
         machine: MachineId,
         revision: TimelineRevision,

@@ -167,6 +167,7 @@ fn entries(
             to: OperationState::Unresolved,
             cause: Some(UnresolvedCause::Takeover.as_str()),
             observation: None,
+            reason: None,
         });
     }
     entries

@@ -19,6 +19,7 @@ mod operations;
 mod page;
 mod plans;
 mod principals;
+mod recovery;
 mod releases;
 mod requests;
 mod sources;
@@ -43,6 +44,10 @@ pub use plans::{
     PlannedRelease, ReleaseOrigins,
 };
 pub use principals::{ActRow, PrincipalReads, PrincipalWrites};
+pub use recovery::{
+    Decided, MarkRow, NewDecommission, NewScopeAccounting, NewScopeMark, NewScopeRelease,
+    RecoveryReads, RecoveryWrites,
+};
 pub use releases::{
     Dependency, NewHead, NewRelease, NewReleaseMachine, Outcome, ProvenanceRow, ReleaseMachineRow,
     ReleaseReads, ReleaseRow, ReleaseSourceRow, ReleaseWrites, ReproductionRow, Seed,
@@ -110,6 +115,7 @@ pub trait StoreReads:
     + AdoptionReads
     + ObservationReads
     + OperationReads
+    + RecoveryReads
     + ReleaseReads
     + StandingReads
     + TimelineReads
@@ -139,6 +145,7 @@ pub trait StoreTx:
     + AdoptionWrites
     + ObservationWrites
     + OperationWrites
+    + RecoveryWrites
     + ReleaseWrites
     + TimelineWrites
     + TokenWrites

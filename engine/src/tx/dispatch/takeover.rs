@@ -17,10 +17,10 @@ use bronzeward_core::rules::{Rule, Rules};
 use bronzeward_core::time::{DbTime, Span};
 use bronzeward_core::timeline::{Counter, Data};
 
-use super::{Owned, Refused, held};
+use super::{Owned, Refused, held, whole};
 use crate::ports::store::{
-    Condition, EntryRow, Guard, JobReads, LockMode, NewEntry, OperationReads, StoreError, StoreTx,
-    TimelineWrites, Written,
+    Condition, Decided, EntryRow, Guard, JobReads, LockMode, NewEntry, OperationReads, StoreError,
+    StoreTx, TimelineWrites, Written,
 };
 use crate::request::{
     Admitted, Answer, NotDone, Refused as RequestRefused, Rendered, Requests, Settled,
@@ -28,7 +28,7 @@ use crate::request::{
 use crate::rows::OperationRow;
 use crate::tx::claims::superseded;
 use crate::tx::{Abort, Failure, Kind, lock_by, transact};
-use crate::world::{Db, World};
+use crate::world::{Db, RawTx, World};
 
 /// A takeover that was asked for: the operation, and the transition's entry.
 #[derive(Clone, Debug)]
@@ -170,6 +170,52 @@ fn entries(
         });
     }
     entries
+}
+
+/// A takeover by a recovery entry, which takes any operation into the epoch it mints
+/// (EaR 7.1).
+pub(in crate::tx) struct AtEntry<'a> {
+    pub decided: &'a Decided,
+    pub reason: &'a str,
+    /// The revision its ownership-transition entry will have.
+    pub revision: TimelineRevision,
+}
+
+/// Takes an operation over in an entry's own transaction. The lease has lapsed as soon as it
+/// is given: a process under the recovery-start flag carries nothing out, and the controller
+/// that starts after it takes over at once.
+pub(in crate::tx) async fn take_over_at_entry<W: World>(
+    db: &Db<W>,
+    rows: &mut RawTx<W>,
+    row: &OperationRow,
+    entry: &AtEntry<'_>,
+) -> Result<(), StoreError> {
+    let fault = StoreError::Fault;
+    let (Some((operation, _)), Some(machine)) = (whole(rows, row).await?, row.machine) else {
+        return Err(fault);
+    };
+    let Decided { by, epoch, act, at } = *entry.decided;
+    let seen = operation.common().fence.generation;
+    let taking = Taking {
+        seen,
+        epoch,
+        taker: Taker::Decision,
+        lease_until: at,
+        revision: entry.revision,
+    };
+    let from = operation.state();
+    let taken = decide(db, operation, &taking).map_err(|_| fault)?;
+    if write(&db.rules(), rows, &taken, &taking).await? == Written::Stale {
+        return Err(fault);
+    }
+    let requested = Some((by, entry.reason.to_owned()));
+    for data in entries(&taken, from, seen, requested) {
+        let mut appended = NewEntry::of(&data, By::Signed(by), epoch, Some(act), at);
+        appended.controller = Some(Controller::owning(&taken.common.fence));
+        let appended = appended.about(taken.common.plan);
+        rows.append_entry(machine, &appended).await?;
+    }
+    Ok(())
 }
 
 impl<W: World> Requests<'_, W> {

@@ -43,7 +43,7 @@ pub use commitment::commit;
 pub use lease::extend;
 pub use refusal::record_not_admitted;
 pub use response::record_response;
-pub(in crate::tx) use takeover::{AtEntry, take_over_at_entry};
+pub(in crate::tx) use takeover::{ByAct, take_over_by_act};
 pub use takeover::{TakenOver, take_over_lapsed};
 pub use verdict::{Judged, judge};
 

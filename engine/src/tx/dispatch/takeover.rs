@@ -172,43 +172,43 @@ fn entries(
     entries
 }
 
-/// A takeover by a recovery entry, which takes any operation into the epoch it mints
-/// (EaR 7.1).
-pub(in crate::tx) struct AtEntry<'a> {
+/// A takeover inside another act's transaction: a recovery entry takes every operation into
+/// the epoch it mints, a decommission its machine's (EaR 7.1, 7.3).
+pub(in crate::tx) struct ByAct<'a> {
     pub decided: &'a Decided,
     pub reason: &'a str,
     /// The revision its ownership-transition entry will have.
     pub revision: TimelineRevision,
 }
 
-/// Takes an operation over in an entry's own transaction. The lease has lapsed as soon as it
-/// is given: a process under the recovery-start flag carries nothing out, and the controller
-/// that starts after it takes over at once.
-pub(in crate::tx) async fn take_over_at_entry<W: World>(
+/// Takes an operation over for good of its earlier owner, whose every write then fails. The
+/// lease has lapsed as soon as it is given: this process does not carry the operation on, and
+/// a controller that may takes it over at once.
+pub(in crate::tx) async fn take_over_by_act<W: World>(
     db: &Db<W>,
     rows: &mut RawTx<W>,
     row: &OperationRow,
-    entry: &AtEntry<'_>,
+    act_of: &ByAct<'_>,
 ) -> Result<(), StoreError> {
     let fault = StoreError::Fault;
     let (Some((operation, _)), Some(machine)) = (whole(rows, row).await?, row.machine) else {
         return Err(fault);
     };
-    let Decided { by, epoch, act, at } = *entry.decided;
+    let Decided { by, epoch, act, at } = *act_of.decided;
     let seen = operation.common().fence.generation;
     let taking = Taking {
         seen,
         epoch,
         taker: Taker::Decision,
         lease_until: at,
-        revision: entry.revision,
+        revision: act_of.revision,
     };
     let from = operation.state();
     let taken = decide(db, operation, &taking).map_err(|_| fault)?;
     if write(&db.rules(), rows, &taken, &taking).await? == Written::Stale {
         return Err(fault);
     }
-    let requested = Some((by, entry.reason.to_owned()));
+    let requested = Some((by, act_of.reason.to_owned()));
     for data in entries(&taken, from, seen, requested) {
         let mut appended = NewEntry::of(&data, By::Signed(by), epoch, Some(act), at);
         appended.controller = Some(Controller::owning(&taken.common.fence));

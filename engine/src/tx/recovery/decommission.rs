@@ -8,13 +8,14 @@ use bronzeward_core::observation::Observation;
 use bronzeward_core::problem::Problem;
 use bronzeward_core::rules::Rule;
 use bronzeward_core::scope::{DecommissionRefusal, ScopeState};
-use bronzeward_core::timeline::Data;
+use bronzeward_core::timeline::{Counter, Data};
 
 use super::{Log, current, decided, moved, no_machine};
 use crate::ports::store::{
     AdoptionReads, Decided, EntryRow, LockMode, NewDecommission, ObservationReads, RecoveryWrites,
 };
 use crate::request::{Admitted, Answer, NotDone, Refused, Rendered, Requests, Settled};
+use crate::tx::dispatch::{ByAct, take_over_by_act};
 use crate::tx::lock_by;
 use crate::tx::plans::scope;
 use crate::world::World;
@@ -30,7 +31,7 @@ pub struct Decommissioned {
 
 impl<W: World> Requests<'_, W> {
     /// Writes a machine off, on an observation that read no identity and none since that did.
-    /// Its operation ends nowhere and holds nothing any more.
+    /// Its operation is taken from its owner and stays `unresolved`, and holds nothing.
     pub(crate) async fn decommission(
         &self,
         admitted: &Admitted,
@@ -52,7 +53,7 @@ impl<W: World> Requests<'_, W> {
             };
             let holder = tx.peek().scope_holder(of).await?;
             let holder = holder.into_iter().collect();
-            let (tx, _) = tx.lock_operations(&holder, LockMode::Update).await?;
+            let (tx, held) = tx.lock_operations(&holder, LockMode::Update).await?;
             let mut open = tx.open();
             let basis = observation.basis(&rules);
             let later = open.rows().observations_after(of, basis).await?;
@@ -72,6 +73,14 @@ impl<W: World> Requests<'_, W> {
                 reason: reason.to_owned(),
             };
             let (revision, entry) = log.append(of, &data).await?;
+            if let Some(operation) = held.first() {
+                let taking = ByAct {
+                    decided: &decided,
+                    reason,
+                    revision: Counter(revision.0).allocate().0,
+                };
+                take_over_by_act(db, log.rows, operation, &taking).await?;
+            }
             let decommission = NewDecommission {
                 machine: of,
                 revision,

@@ -20,7 +20,7 @@ use crate::ports::store::{
 use crate::request::{Admitted, Answer, EpochRead, NotDone, Refused, Rendered, Requests, Settled};
 use crate::rows::{ClaimRow, MachineRow, OperationRow};
 use crate::tx::claims::{ABANDONED, abandoned, event, fail_operation, unended};
-use crate::tx::dispatch::{AtEntry, take_over_at_entry};
+use crate::tx::dispatch::{ByAct, take_over_by_act};
 use crate::tx::{Held, lock_by};
 use crate::world::{Db, RawTx, World};
 
@@ -203,12 +203,12 @@ impl<W: World> Closing<'_, W> {
             .append(machine.id, &Data::RecoveryEntry { epoch })
             .await?;
         if let Some(operation) = held {
-            let entry = AtEntry {
+            let taking = ByAct {
                 decided: self.decided,
                 reason: self.reason,
                 revision: Counter(revision.0).allocate().0,
             };
-            take_over_at_entry(self.db, log.rows, operation, &entry).await?;
+            take_over_by_act(self.db, log.rows, operation, &taking).await?;
         }
         let nothing = std::collections::BTreeMap::new();
         let change = moved(machine.scope, to, &nothing);

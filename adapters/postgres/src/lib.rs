@@ -22,6 +22,7 @@ mod operations;
 mod plans;
 mod principals;
 mod records;
+mod recovery;
 mod releases;
 mod requests;
 #[rustfmt::skip]

@@ -7,14 +7,16 @@
 use std::sync::Arc;
 
 use bronzeward_core::attempt::all_accounted_at;
+use bronzeward_core::id::MachineId;
 use bronzeward_core::observation::Purpose;
 use bronzeward_core::operation::{Operation, OperationState};
 use bronzeward_core::plan::{Approved, Binding, Plan};
 use bronzeward_core::time::DbTime;
 
-use super::gather::{Gathered, Ready};
+use super::gather::{EVERYTHING, Gathered, Ready, not_observed};
 use super::{Controller, Stop};
 use crate::ingest::unless;
+use crate::observe::Wanted;
 use crate::ports::node::{ApplyAnswer, NodeWriter};
 use crate::ports::store::{JobReads, PlanReads, PrincipalReads, Snapshot, Store, StoreError};
 use crate::ports::{Notifier, Timer, Wake};
@@ -103,6 +105,22 @@ impl<W: World> Controller<W> {
         let purpose = Purpose::Recovery;
         self.observe_operation(&binding, row.id, purpose, None)
             .await
+    }
+
+    /// A recovery reading of a machine whose scope is unaccounted after a restore (EaR 5.2).
+    pub(super) async fn settle(&self, machine: MachineId) -> Result<(), Stop> {
+        let wanted = Wanted {
+            id: self.parts.db.mint(),
+            machine,
+            purpose: Purpose::Recovery,
+            plan: None,
+            operation: None,
+            route: None,
+            fence: None,
+            asked: EVERYTHING,
+        };
+        let observed = self.parts.observer.observe(&wanted).await;
+        observed.map(drop).map_err(not_observed)
     }
 
     /// Works on an owned operation under heartbeats, as far as it goes by itself.

@@ -85,6 +85,8 @@ struct Memory {
     pauses: BTreeMap<Tried, Pause>,
     /// When each unresolved operation's machine was last observed for it.
     looked: BTreeMap<OperationId, DbTime>,
+    /// When each machine with an unaccounted scope was last observed for its settle.
+    settled: BTreeMap<MachineId, DbTime>,
 }
 
 /// How a try at one plan or operation ended, where it was not carried out.
@@ -198,6 +200,11 @@ impl<W: World> Controller<W> {
     /// Begins everything that is due: operations before plans, since one of them may hold a
     /// plan's scope, and a reading for drift where a machine needs nothing else.
     async fn pass(self: &Arc<Self>) -> Result<(), Stop> {
+        let db = &self.parts.db;
+        if !db.start_mode().serves(&db.rules()) {
+            // Nothing is recorded in the epoch that an entry is about to fence (PA §12.2).
+            return Ok(());
+        }
         let seen = self.look().await?;
         let now = seen.now;
         let errands = self.errands(seen);
@@ -227,6 +234,7 @@ impl<W: World> Controller<W> {
             Errand::Keep(owned) => self.keep(owned).await,
             Errand::Observe(row) => self.watch(row).await,
             Errand::Drift => self.read_for_drift(busy.machine).await,
+            Errand::Settle => self.settle(busy.machine).await,
         };
         let machine = busy.machine;
         if let Err(stop) = done {

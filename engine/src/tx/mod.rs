@@ -18,6 +18,7 @@ mod inventory;
 pub mod level;
 pub mod plans;
 mod publication;
+pub mod recovery;
 mod sources;
 mod sweep;
 mod transact;

@@ -20,6 +20,7 @@ mod operations;
 mod page;
 mod plans;
 mod principals;
+mod recovery;
 mod releases;
 mod requests;
 mod sources;
@@ -45,6 +46,10 @@ pub use plans::{
     PlanReads, PlanRow, PlanWrites, PlannedMachine, PlannedRelease, ReleaseOrigins,
 };
 pub use principals::{ActRow, PrincipalReads, PrincipalWrites};
+pub use recovery::{
+    Decided, MarkRow, NewDecommission, NewScopeAccounting, NewScopeMark, NewScopeRelease,
+    RecoveryReads, RecoveryWrites,
+};
 pub use releases::{
     Dependency, NewHead, NewRelease, NewReleaseMachine, Outcome, ProvenanceRow, ReleaseMachineRow,
     ReleaseReads, ReleaseRow, ReleaseSourceRow, ReleaseWrites, ReproductionRow, Seed,
@@ -112,6 +117,7 @@ pub trait StoreReads:
     + AdoptionReads
     + ObservationReads
     + OperationReads
+    + RecoveryReads
     + ReleaseReads
     + StandingReads
     + TimelineReads
@@ -142,6 +148,7 @@ pub trait StoreTx:
     + FreezeWrites
     + ObservationWrites
     + OperationWrites
+    + RecoveryWrites
     + ReleaseWrites
     + TimelineWrites
     + TokenWrites

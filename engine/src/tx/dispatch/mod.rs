@@ -37,6 +37,7 @@ use bronzeward_core::time::DbTime;
 use bronzeward_core::timeline::Data;
 
 pub use accounting::{Accounted, AccountingInput};
+pub(in crate::tx) use accounting::{explained, not_accountable};
 pub use attempt::record_attempt;
 pub use check::{Checked, record_check};
 pub use commitment::commit;
@@ -44,6 +45,7 @@ pub use lease::extend;
 pub use refusal::record_not_admitted;
 pub use resolution::Resolved;
 pub use response::record_response;
+pub(in crate::tx) use takeover::{ByAct, take_over_by_act};
 pub use takeover::{TakenOver, take_over_lapsed};
 pub use verdict::{Judged, judge};
 

@@ -215,6 +215,7 @@ fn run(sim: &Arc<Sim>, server: &Arc<Server>) {
         longest_pause: Duration::from_secs(16),
         lease: LEASE,
         recovery_interval: Duration::from_secs(4),
+        drift_interval: Duration::from_secs(10),
         settling: Duration::from_millis(500),
     };
     let controller = Arc::new(Controller::new(parts, settings));

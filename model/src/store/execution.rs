@@ -5,10 +5,12 @@
 
 mod adoptions;
 mod authored;
+mod drifts;
 mod jobs;
 mod observations;
 mod operations;
 mod plans;
+mod recovery;
 mod release_check;
 mod releases;
 mod standing;
@@ -18,17 +20,19 @@ mod tests;
 mod timeline;
 
 use bronzeward_core::id::{
-    ApprovalId, AttemptId, DependencyId, HeadId, MachineId, ObservationId, OperationId, PlanId,
+    ApprovalId, AttemptId, DependencyId, EpochId, HeadId, MachineId, ObservationId, OperationId, PlanId,
     ReleaseId,
 };
 use bronzeward_core::observation::{Observation, Started};
 use bronzeward_engine::ports::store::{
-    Dependency, EntryRow, NewAccounting, NewAdoption, ReleaseSourceRow,
+    Dependency, EntryRow, Frozen, NewAccounting, NewAdoption, NewDecommission,
+    NewScopeAccounting, NewScopeMark, NewScopeRelease, ReleaseSourceRow,
 };
 use bronzeward_engine::rows::PlanStateRow;
 
 pub use jobs::Operation;
 pub use operations::{Answer, AttemptRow, Check, Closed, Drift};
+pub use recovery::{Entry, Exit};
 pub use plans::{ApprovalRecord, ApprovalRevocation, Cancellation, PlanRecord};
 pub use releases::{MachineOfRelease, Release, Status};
 pub use timeline::Named;
@@ -67,6 +71,13 @@ tables! {
         accountings: AttemptId => NewAccounting,
         drifts: (MachineId, i64) => Drift,
         adoptions: PlanId => NewAdoption,
+        entries: EpochId => Entry,
+        exits: EpochId => Exit,
+        scope_accountings: (MachineId, i64) => NewScopeAccounting,
+        scope_marks: (MachineId, i64) => NewScopeMark,
+        scope_releases: (MachineId, i64) => NewScopeRelease,
+        decommissions: MachineId => NewDecommission,
+        freezes: (MachineId, i64) => Frozen,
     }
 }
 

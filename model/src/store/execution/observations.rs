@@ -4,7 +4,9 @@ use bronzeward_core::head::AssignmentAt;
 use bronzeward_core::id::{HeadId, MachineId, ObservationId};
 use bronzeward_core::observation::{Observation, Started};
 use bronzeward_core::revision::TimelineRevision;
+use bronzeward_core::time::DbTime;
 use bronzeward_engine::ports::store::{
+    DriftRead,
     ObservationReads, ObservationWrites, Page, Paged, StoreError,
 };
 
@@ -107,6 +109,13 @@ impl ObservationReads for Session {
     async fn observed_configuration(&mut self, of: MachineId) -> Out<Option<Observation>> {
         self.read("read observed configuration", |tables, eye| {
             latest_configuration(tables, eye, of).cloned()
+        })
+        .await
+    }
+
+    async fn drift_reads(&mut self, before: DbTime, limit: u16) -> Out<Vec<DriftRead>> {
+        self.read("read machines due for drift", |tables, eye| {
+            super::drifts::due(tables, eye, before, limit)
         })
         .await
     }

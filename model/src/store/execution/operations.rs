@@ -130,7 +130,7 @@ fn tries(tables: &Tables, eye: Eye, of: OperationId) -> Option<Vec<Attempt>> {
 }
 
 /// The entries that put an operation in a state.
-const MOVES: [&str; 5] = [
+pub(super) const MOVES: [&str; 5] = [
     "commitment",
     "attempt",
     "response",
@@ -185,11 +185,16 @@ impl OperationReads for Session {
         self.operation_where("read rollout holder", is).await
     }
 
-    async fn scope_taken_since(&mut self, of: MachineId, since: TimelineRevision) -> Out<bool> {
-        self.read("read commitments since", |tables, eye| {
+    async fn scope_held_since(&mut self, of: MachineId, since: TimelineRevision) -> Out<bool> {
+        self.read("read holders since", |tables, eye| {
+            let mut operations = tables.execution.operations.values(eye);
+            let held = operations.any(|one| {
+                one.row.machine == Some(of) && !one.retired && super::holds(&one.row.state)
+            });
             let timelines = &tables.execution.timelines;
             let mut entries = owned(timelines, eye, of, since.0, i64::MAX);
-            entries.any(|(_, entry)| entry.kind == "commitment")
+            // One that holds nothing any more ended by an entry since, or ended before.
+            held || entries.any(|(_, entry)| MOVES.contains(&entry.kind.as_str()))
         })
         .await
     }

@@ -8,10 +8,12 @@ use bronzeward_core::principal::Principal;
 use bronzeward_core::problem::Member;
 use bronzeward_core::revision::Revision;
 use bronzeward_core::time::{DbTime, Span};
-use bronzeward_engine::ports::store::{Guard, NewIdentityRevocation, PlanWrites, Written};
+use bronzeward_engine::ports::store::{
+    Guard, NewApprovalRevocation, NewCancellation, NewIdentityRevocation, PlanWrites, Written,
+};
 use bronzeward_engine::rows::PlanStateRow;
 
-use super::{ApprovalRecord, PlanRecord};
+use super::{ApprovalRecord, ApprovalRevocation, Cancellation, PlanRecord};
 use crate::pg::Relation;
 use crate::pg::session::Session;
 use crate::store::authoring::TokenOf;
@@ -137,6 +139,32 @@ impl PlanWrites for Session {
         ];
         self.refer(named.into_iter().flatten()).await?;
         Ok(written(true))
+    }
+
+    async fn insert_approval_revocation(&mut self, new: &NewApprovalRevocation) -> Out<()> {
+        self.statement("insert approval revocation").await?;
+        let revocation = ApprovalRevocation { at: new.at };
+        self.insert_kept(new.approval, revocation, "approval_revocation_pkey")
+            .await?;
+        self.await_act_of(new.act, "approval_revocation_act_id_fkey")?;
+        self.refer([
+            row(Relation::Approval, new.approval),
+            row(Relation::Principal, new.by.principal),
+        ])
+        .await
+    }
+
+    async fn insert_cancellation(&mut self, new: &NewCancellation) -> Out<()> {
+        self.statement("insert cancellation").await?;
+        let cancellation = Cancellation { at: new.at };
+        self.insert_kept(new.plan, cancellation, "plan_cancellation_pkey")
+            .await?;
+        self.await_act_of(new.act, "plan_cancellation_act_id_fkey")?;
+        self.refer([
+            row(Relation::Machine, new.machine),
+            row(Relation::Principal, new.by.principal),
+        ])
+        .await
     }
 
     async fn revoke_identity(&mut self, new: &NewIdentityRevocation) -> Out<()> {

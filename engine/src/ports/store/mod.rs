@@ -36,7 +36,9 @@ pub use inventory::{
 pub use jobs::{JobEnd, JobReads, JobWrites, NewJob, NewWork, OperationFilter};
 pub use locks::{LockMode, Locks, Select};
 pub use observations::{ObservationReads, ObservationWrites};
-pub use operations::{AccountedRow, Marks, NewAccounting, OperationReads, OperationWrites};
+pub use operations::{
+    AccountedRow, Marks, NewAccounting, OperationExtras, OperationReads, OperationWrites,
+};
 pub use page::{Page, Paged};
 pub use plans::{
     NewIdentityRevocation, OpenDrift, PlanFilter, PlanReads, PlanRow, PlanWrites, PlannedMachine,

@@ -8,7 +8,7 @@ use bronzeward_api::bodies::draft::{
     DraftEntry, DraftUpdate, PutAssignment, PutFragment, PutProfile,
 };
 use bronzeward_core::head::{AssignmentContent, Layer, Name, ProfileContent};
-use bronzeward_core::id::{DraftId, MachineId};
+use bronzeward_core::id::{DraftId, MachineId, RequestId};
 use bronzeward_core::problem::Problem;
 use bronzeward_core::secret::Unresolved;
 use bronzeward_engine::ingest::FragmentPut;
@@ -46,11 +46,13 @@ fn body(update: &EntryUpdate) -> Result<DraftUpdate, Refused> {
     })
 }
 
-fn render(update: &EntryUpdate) -> Rendered {
-    super::render(body(update), |body| Rendered {
-        etag: Some(quoted(update.etag)),
-        ..rendered(StatusCode::OK, body)
-    })
+fn render(request: RequestId) -> impl Fn(&EntryUpdate) -> Rendered + Clone {
+    move |update| {
+        super::render(request, body(update), |body| Rendered {
+            etag: Some(quoted(update.etag)),
+            ..rendered(StatusCode::OK, body)
+        })
+    }
 }
 
 /// The name in a path: it need not exist yet, so a malformed one is not a missing one.
@@ -71,13 +73,13 @@ pub async fn put_fragment<W: World>(mut call: Call<'_, W>) -> Handled {
         input: Unresolved::new(sent.document.into_inner().into_bytes()),
         if_match: write.if_match,
     };
-    let request = call.request().to_string();
+    let request = call.request();
     let refuse = |problem: &Problem| {
         let (status, _) = status_and_title(problem.code);
-        rendered(status, &document(problem, request.clone()))
+        rendered(status, &document(problem, request.to_string()))
     };
     let answer = ingester(&call)?
-        .put_fragment(&write.admitted, put, render, refuse)
+        .put_fragment(&write.admitted, put, render(request), refuse)
         .await?;
     Ok(call.answer(answer))
 }
@@ -93,7 +95,13 @@ pub async fn put_profile<W: World>(mut call: Call<'_, W>) -> Handled {
     let proposal = Proposal::Profile(name, content);
     let answer = call
         .requests()
-        .propose(&write.admitted, draft, &proposal, write.if_match, render)
+        .propose(
+            &write.admitted,
+            draft,
+            &proposal,
+            write.if_match,
+            render(call.request()),
+        )
         .await?;
     Ok(call.answer(answer))
 }
@@ -118,7 +126,13 @@ pub async fn put_assignment<W: World>(mut call: Call<'_, W>) -> Handled {
     let proposal = Proposal::Assignment(machine, content);
     let answer = call
         .requests()
-        .propose(&write.admitted, draft, &proposal, write.if_match, render)
+        .propose(
+            &write.admitted,
+            draft,
+            &proposal,
+            write.if_match,
+            render(call.request()),
+        )
         .await?;
     Ok(call.answer(answer))
 }
@@ -143,7 +157,13 @@ async fn remove<W: World>(mut call: Call<'_, W>, removal: Proposal) -> Handled {
     let write = call.write_bare().await?;
     let answer = call
         .requests()
-        .propose(&write.admitted, draft, &removal, write.if_match, render)
+        .propose(
+            &write.admitted,
+            draft,
+            &removal,
+            write.if_match,
+            render(call.request()),
+        )
         .await?;
     Ok(call.answer(answer))
 }

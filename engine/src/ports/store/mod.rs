@@ -39,7 +39,9 @@ pub use inventory::{
 pub use jobs::{JobEnd, JobReads, JobWrites, NewJob, NewWork, OperationFilter};
 pub use locks::{LockMode, Locks, Select};
 pub use observations::{DriftRead, ObservationReads, ObservationWrites};
-pub use operations::{AccountedRow, Marks, NewAccounting, OperationReads, OperationWrites};
+pub use operations::{
+    AccountedRow, Marks, NewAccounting, OperationExtras, OperationReads, OperationWrites,
+};
 pub use page::{Page, Paged};
 pub use plans::{
     NewApprovalRevocation, NewCancellation, NewIdentityRevocation, OpenDrift, PlanFilter,

@@ -18,8 +18,8 @@ use bronzeward_core::timeline::{Counter, Data};
 
 use super::held;
 use crate::ports::store::{
-    EntryRow, JobReads, LockMode, NewAccounting, NewEntry, OperationReads, OperationWrites,
-    StoreError, StoreReads, TimelineWrites,
+    EntryRow, JobReads, LockMode, NewAccounting, NewEntry, OperationExtras, OperationReads,
+    OperationWrites, StoreError, StoreReads, TimelineWrites,
 };
 use crate::request::{Admitted, Answer, NotDone, Refused, Rendered, Requests, Settled};
 use crate::rows::OperationRow;
@@ -40,7 +40,7 @@ pub(in crate::tx) fn explained(facts: &BTreeMap<String, String>) -> bool {
 #[derive(Clone, Debug)]
 pub struct Accounted {
     pub operation: OperationRow,
-    pub attempts: Vec<Attempt>,
+    pub extras: OperationExtras,
     pub entry: EntryRow,
 }
 
@@ -123,9 +123,10 @@ impl<W: World> Requests<'_, W> {
                 let Some(operation) = rows.operation(input.operation).await? else {
                     return Err(Abort::Store(StoreError::Fault));
                 };
+                let mut extras = rows.operation_extras(&[input.operation]).await?;
                 let accounted = Accounted {
                     operation,
-                    attempts: rows.attempts(input.operation).await?,
+                    extras: extras.remove(&input.operation).unwrap_or_default(),
                     entry: EntryRow::of(revision, &entry),
                 };
                 Ok(Settled {

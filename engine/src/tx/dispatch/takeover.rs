@@ -4,7 +4,6 @@
 //! and classifies nothing.
 
 use bronzeward_core::act::{ActDraft, Action};
-use bronzeward_core::attempt::Attempt;
 use bronzeward_core::fence::{Generation, lease_from};
 use bronzeward_core::id::{EpochId, OperationId};
 use bronzeward_core::operation::{
@@ -19,8 +18,8 @@ use bronzeward_core::timeline::{Counter, Data};
 
 use super::{Owned, Refused, held, whole};
 use crate::ports::store::{
-    Condition, Decided, EntryRow, Guard, JobReads, LockMode, NewEntry, OperationReads, StoreError,
-    StoreTx, TimelineWrites, Written,
+    Condition, Decided, EntryRow, Guard, JobReads, LockMode, NewEntry, OperationExtras,
+    OperationReads, StoreError, StoreTx, TimelineWrites, Written,
 };
 use crate::request::{
     Admitted, Answer, NotDone, Refused as RequestRefused, Rendered, Requests, Settled,
@@ -34,7 +33,7 @@ use crate::world::{Db, RawTx, World};
 #[derive(Clone, Debug)]
 pub struct TakenOver {
     pub operation: OperationRow,
-    pub attempts: Vec<Attempt>,
+    pub extras: OperationExtras,
     pub entry: EntryRow,
 }
 
@@ -281,13 +280,13 @@ impl<W: World> Requests<'_, W> {
                     transition.get_or_insert_with(|| EntryRow::of(revision, &entry));
                 }
                 let operation = rows.operation(id).await?;
-                let attempts = rows.attempts(id).await?;
+                let extras = rows.operation_extras(&[id]).await?.remove(&id);
                 let (Some(operation), Some(entry)) = (operation, transition) else {
                     return Err(Abort::Store(StoreError::Fault));
                 };
                 let taken = TakenOver {
                     operation,
-                    attempts,
+                    extras: extras.unwrap_or_default(),
                     entry,
                 };
                 Ok(Settled {

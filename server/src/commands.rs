@@ -16,6 +16,7 @@ use bronzeward_postgres::store::PgStore;
 use bronzeward_wake::Shutdown;
 use clap::{Parser, Subcommand};
 use tokio::signal::unix::{SignalKind, signal};
+use tracing_subscriber::fmt::format::FmtSpan;
 
 use crate::config::Config;
 use crate::orphans;
@@ -76,6 +77,8 @@ pub async fn process<R: Rules, D: Renderer + 'static>(
     tracing_subscriber::fmt()
         .json()
         .with_writer(std::io::stderr)
+        // How long a span took; spans are of level debug, which an operator asks for.
+        .with_span_events(FmtSpan::CLOSE)
         .with_env_filter(
             tracing_subscriber::EnvFilter::try_from_default_env()
                 .unwrap_or_else(|_| "info,tower=warn,hyper=warn".into()),

@@ -13,6 +13,7 @@ use bronzeward_engine::ports::renderer::Unavailable;
 use prost::Message;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
+use tracing::Instrument;
 use zeroize::Zeroizing;
 
 use crate::confine::{Cage, Confined};
@@ -76,7 +77,9 @@ impl Pool {
             .await
             .map_err(|_| Unavailable::Busy)?
             .map_err(|_| Unavailable::Stopped)?;
-        tokio::spawn(async move { inner.run(frame, permit).await })
+        // Its length is the worker's and its pipe's; waiting for a free worker is not in it.
+        let span = tracing::debug_span!("answering");
+        tokio::spawn(async move { inner.run(frame, permit).await }.instrument(span))
             .await
             .map_err(|_| Unavailable::Stopped)?
     }

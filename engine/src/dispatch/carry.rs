@@ -18,7 +18,7 @@ use super::{Controller, Stop};
 use crate::ingest::unless;
 use crate::observe::Wanted;
 use crate::ports::node::{ApplyAnswer, NodeWriter};
-use crate::ports::store::{JobReads, PlanReads, PrincipalReads, Snapshot, Store, StoreError};
+use crate::ports::store::{JobReads, PlanReads, Snapshot, Store, StoreError};
 use crate::ports::{Notifier, Timer, Wake};
 use crate::rows::OperationRow;
 use crate::tx::Failure;
@@ -308,10 +308,7 @@ impl<W: World> Controller<W> {
     }
 
     async fn now(&self) -> Option<DbTime> {
-        let mut snapshot = self.parts.db.store().snapshot().await.ok()?;
-        let now = snapshot.clock().await;
-        snapshot.close().await;
-        now.ok()
+        self.parts.db.store().clock().await.ok()
     }
 
     async fn binding(&self, plan: bronzeward_core::id::PlanId) -> Result<Arc<Binding>, Stop> {

@@ -70,6 +70,8 @@ pub use tokens::{ListedToken, TokenReads, TokenWrites};
 
 use std::future::Future;
 
+use bronzeward_core::time::DbTime;
+
 /// How a statement or a commit failed. No text of the database is carried: it can
 /// quote values. The adapter logs the SQLSTATE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -104,6 +106,17 @@ pub trait Store: Send + Sync + 'static {
 
     /// A read-only REPEATABLE READ transaction: one state of the database.
     fn snapshot(&self) -> impl Future<Output = Result<Self::Snapshot, StoreError>> + Send;
+
+    /// The database's time, for a caller that reads nothing else with it. A store with a
+    /// shorter way than a snapshot takes that.
+    fn clock(&self) -> impl Future<Output = Result<DbTime, StoreError>> + Send {
+        async {
+            let mut snapshot = self.snapshot().await?;
+            let now = snapshot.clock().await;
+            snapshot.close().await;
+            now
+        }
+    }
 }
 
 /// Everything that can be read, in a transaction or a snapshot.

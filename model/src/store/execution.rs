@@ -20,20 +20,20 @@ mod tests;
 mod timeline;
 
 use bronzeward_core::id::{
-    ApprovalId, AttemptId, DependencyId, EpochId, HeadId, MachineId, ObservationId, OperationId, PlanId,
-    ReleaseId,
+    ApprovalId, AttemptId, DependencyId, EpochId, HeadId, MachineId, ObservationId, OperationId,
+    PlanId, ReleaseId,
 };
 use bronzeward_core::observation::{Observation, Started};
 use bronzeward_engine::ports::store::{
-    Dependency, EntryRow, Frozen, NewAccounting, NewAdoption, NewDecommission,
-    NewScopeAccounting, NewScopeMark, NewScopeRelease, ReleaseSourceRow,
+    Dependency, EntryRow, Frozen, NewAccounting, NewAdoption, NewDecommission, NewScopeAccounting,
+    NewScopeMark, NewScopeRelease, ReleaseSourceRow,
 };
 use bronzeward_engine::rows::PlanStateRow;
 
 pub use jobs::Operation;
 pub use operations::{Answer, AttemptRow, Check, Closed, Drift};
-pub use recovery::{Entry, Exit};
 pub use plans::{ApprovalRecord, ApprovalRevocation, Cancellation, PlanRecord};
+pub use recovery::{Entry, Exit};
 pub use releases::{MachineOfRelease, Release, Status};
 pub use timeline::Named;
 

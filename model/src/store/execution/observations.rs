@@ -6,8 +6,7 @@ use bronzeward_core::observation::{Observation, Started};
 use bronzeward_core::revision::TimelineRevision;
 use bronzeward_core::time::DbTime;
 use bronzeward_engine::ports::store::{
-    DriftRead,
-    ObservationReads, ObservationWrites, Page, Paged, StoreError,
+    DriftRead, ObservationReads, ObservationWrites, Page, Paged, StoreError,
 };
 
 use super::statement::{kept, maybe, overfetch, owned, row};

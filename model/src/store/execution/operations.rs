@@ -2,6 +2,8 @@
 
 mod write;
 
+use std::collections::BTreeMap;
+
 use bronzeward_core::attempt::{Accounting, Attempt, Response};
 use bronzeward_core::comparison::UseTimeCheck;
 use bronzeward_core::drift::{OpenDrift, Resolution};
@@ -11,7 +13,7 @@ use bronzeward_core::observation::Read;
 use bronzeward_core::revision::TimelineRevision;
 use bronzeward_core::time::DbTime;
 use bronzeward_engine::ports::store::{
-    AccountedRow, Marks, NewAccounting, OperationReads, StoreError,
+    AccountedRow, Marks, NewAccounting, OperationExtras, OperationReads, StoreError,
 };
 use bronzeward_engine::rows::{MachineStateRow, OperationRow};
 
@@ -129,6 +131,9 @@ fn tries(tables: &Tables, eye: Eye, of: OperationId) -> Option<Vec<Attempt>> {
     Some(found)
 }
 
+/// The entries that say what an operation completed with.
+const OUTCOMES: [&str; 2] = ["adoption-record", "applied-change"];
+
 /// The entries that put an operation in a state.
 pub(super) const MOVES: [&str; 5] = [
     "commitment",
@@ -162,6 +167,44 @@ impl OperationReads for Session {
             .read("read attempts", |tables, eye| tries(tables, eye, of))
             .await?;
         found.ok_or(StoreError::Fault)
+    }
+
+    async fn operation_extras(
+        &mut self,
+        of: &[OperationId],
+    ) -> Out<BTreeMap<OperationId, OperationExtras>> {
+        let mut found: BTreeMap<OperationId, OperationExtras> = BTreeMap::new();
+        self.statement("read attempts of operations").await?;
+        for id in of {
+            let attempts = self.look(|tables, eye| tries(tables, eye, *id));
+            let attempts = attempts.ok_or(StoreError::Fault)?;
+            if !attempts.is_empty() {
+                found.entry(*id).or_default().attempts = attempts;
+            }
+        }
+        self.statement("read last entries of operations").await?;
+        for id in of {
+            let last = self.look(|tables, eye| {
+                let last = entries_of(tables, eye, *id, 0).next_back();
+                last.map(|entry| entry.number)
+            });
+            if last.is_some() {
+                found.entry(*id).or_default().last_entry = last;
+            }
+        }
+        self.statement("read outcomes of operations").await?;
+        for id in of {
+            let outcome = self.look(|tables, eye| {
+                let mut entries = entries_of(tables, eye, *id, 0);
+                entries
+                    .find(|entry| OUTCOMES.contains(&entry.kind.as_str()))
+                    .cloned()
+            });
+            if outcome.is_some() {
+                found.entry(*id).or_default().outcome = outcome;
+            }
+        }
+        Ok(found)
     }
 
     async fn operation_marks(&mut self, of: OperationId) -> Out<Marks> {

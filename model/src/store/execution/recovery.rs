@@ -9,8 +9,8 @@ use bronzeward_core::installation::{EntryRequest, Installation};
 use bronzeward_core::revision::TimelineRevision;
 use bronzeward_core::scope::ScopeState;
 use bronzeward_engine::ports::store::{
-    Decided, FreezeWrites, Frozen, MarkRow, NewDecommission, NewScopeAccounting,
-    NewScopeMark, NewScopeRelease, RecoveryReads, RecoveryWrites,
+    Decided, FreezeWrites, Frozen, MarkRow, NewDecommission, NewScopeAccounting, NewScopeMark,
+    NewScopeRelease, RecoveryReads, RecoveryWrites,
 };
 use bronzeward_engine::rows::{ClaimRow, MachineRow};
 
@@ -130,8 +130,7 @@ impl RecoveryReads for Session {
         self.read("read referenced generations", |tables, eye| {
             let references = tables.authoring.references.values(eye);
             let rows = references.flat_map(|of| of.rows.values());
-            let named: BTreeSet<String> =
-                rows.map(|row| row.kept.generation.to_string()).collect();
+            let named: BTreeSet<String> = rows.map(|row| row.kept.generation.to_string()).collect();
             let paths = paths.iter().copied();
             paths
                 .filter(|path| named.contains(&path.to_string()))

@@ -1,15 +1,13 @@
 //! What a judge is given: a commit with its changes, in the database as it now stands.
 
 use bronzeward_core::attempt::Attempt;
-use bronzeward_core::digest::ConfigDigest;
 use bronzeward_core::fence::Owner;
-use bronzeward_core::id::{EpochId, MachineId, OperationId, PlanId};
+use bronzeward_core::id::{EpochId, OperationId, PlanId};
 use bronzeward_core::plan::Binding;
 use bronzeward_core::time::DbTime;
 
 use crate::change::Change;
 use crate::pg::{Eye, Tables};
-use crate::sched::ProcessId;
 use crate::store::execution::Operation;
 
 pub const SEEN: Eye = Eye::COMMITTED;
@@ -23,7 +21,6 @@ pub fn holds(state: &str) -> bool {
 pub struct Case<'a> {
     pub tables: &'a Tables,
     pub now: DbTime,
-    pub process: ProcessId,
     /// The owner string of the committing process, where it is a server.
     pub owner: Option<&'a Owner>,
     pub changes: &'a [Change],
@@ -76,11 +73,5 @@ impl Case<'_> {
             at: accounting.at,
         });
         Some(attempt)
-    }
-
-    pub fn applied_digest(&self, machine: MachineId) -> Option<ConfigDigest> {
-        let state = self.tables.authoring.machine_states.get(SEEN, &machine)?;
-        let applied = state.applied?;
-        Some(ConfigDigest::from_bytes(applied.digest))
     }
 }

@@ -180,7 +180,6 @@ fn unchanged(case: &Case<'_>, binding: &Binding, adopt: bool) -> Verdict {
     if !adopt && baseline != binding.baseline {
         return violation("the baseline is the bound one", format!("{}", binding.id));
     }
-    let head = binding.assignment.map(|at| at.head);
     let heads = authoring.heads.values(SEEN);
     let mut of = heads.filter(|head| head.row.subject == binding.machine.to_string());
     let current = of.find(|head| matches!(head.row.id, bronzeward_core::id::HeadId::Assignment(_)));
@@ -189,7 +188,6 @@ fn unchanged(case: &Case<'_>, binding: &Binding, adopt: bool) -> Verdict {
         Some(bronzeward_engine::rows::SourceRevisionId::Assignment(id)) => Some(id),
         _ => None,
     });
-    let _ = head;
     if now != bound {
         return violation("the assignment is the bound one", format!("{}", binding.id));
     }

@@ -60,7 +60,6 @@ impl Judges {
                     let case = Case {
                         tables,
                         now,
-                        process: *process,
                         owner: state.house.owners.get(process),
                         changes,
                     };

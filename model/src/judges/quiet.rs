@@ -4,14 +4,12 @@ use bronzeward_core::plan::PlanOperation;
 
 use super::case::{Case, SEEN, holds};
 use super::{Verdict, violation};
-use crate::sched::ProcessId;
 use crate::sim::State;
 
 pub fn look(state: &State) -> Verdict {
     let case = Case {
         tables: &state.db.tables,
         now: state.sched.now(),
-        process: ProcessId::WORLD,
         owner: None,
         changes: &[],
     };

@@ -11,7 +11,7 @@ use super::case::{Case, SEEN, holds};
 use super::operations::minus;
 use super::{Verdict, violation};
 use crate::change::{Change, Changed};
-use crate::server::{CLAIM_LEASE, LEASE};
+use crate::server::CLAIM_LEASE;
 use crate::store::authoring::Head;
 
 #[derive(Clone, Debug, Default)]
@@ -247,6 +247,5 @@ fn claim(case: &Case<'_>, changed: &Changed<ClaimRow>) -> Verdict {
     if matches!(after.state.as_str(), "released" | "abandoned") && after.payload.is_some() {
         return violation("an ended claim keeps no payload", format!("{id}"));
     }
-    let _ = LEASE;
     Ok(())
 }

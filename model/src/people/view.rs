@@ -173,8 +173,7 @@ impl View<'_> {
     pub fn lost_answers(&self) -> Vec<LostAnswer> {
         let execution = &self.0.execution;
         let mut lost = Vec::new();
-        for (id, generation, machine, _) in self.open_operations() {
-            let _ = generation;
+        for (id, _, machine, _) in self.open_operations() {
             let tries = execution.tries.range(SEEN, (id, 0)..=(id, u8::MAX));
             for (_, attempt) in tries {
                 if execution.accountings.get(SEEN, attempt).is_some() {

@@ -51,7 +51,6 @@ tables! {
         act_order: ActId => Sequence,
         idempotency: (PrincipalId, IdempotencyKey) => Idempotent,
         principals: PrincipalId => Principal,
-        displays: PrincipalId => Display,
         identity_revocations: PrincipalId => DbTime,
         tokens: TokenId => TokenOf,
         clusters: ClusterId => ClusterRow,
@@ -94,10 +93,6 @@ pub struct Idempotent {
     pub at: DbTime,
 }
 
-/// A human's display name.
-#[derive(Clone, Debug)]
-pub struct Display(pub String);
-
 #[derive(Clone, Debug)]
 pub struct TokenOf {
     pub token: Token,
@@ -137,7 +132,6 @@ pub struct Head {
 
 impl Row<()> for CursorKey {}
 impl Row<ActId> for Sequence {}
-impl Row<PrincipalId> for Display {}
 impl Row<PrincipalId> for DbTime {}
 impl Row<ClusterId> for ClusterRow {}
 impl Row<(MachineId, i64)> for EndpointChange {}

@@ -5,15 +5,15 @@ use bronzeward_core::principal::{Principal, PrincipalKind, Role, Roles, Subject}
 use bronzeward_core::time::{DbTime, Span};
 use bronzeward_core::token::Token;
 use bronzeward_engine::ports::store::{
-    ActRow, ListedToken, LockMode, Page, Paged, PrincipalReads, PrincipalWrites, StoreError,
-    TokenReads, TokenWrites, Written,
+    ActRow, ListedToken, Page, Paged, PrincipalReads, PrincipalWrites, StoreError, TokenReads,
+    TokenWrites, Written,
 };
 use bronzeward_engine::rows::PrincipalRow;
 
+use super::TokenOf;
 use super::rows::{of, overfetch};
-use super::{Display, TokenOf};
 use crate::pg::session::Session;
-use crate::pg::{Relation, Tables, Taken, TxId};
+use crate::pg::{Tables, Taken, TxId};
 
 of!(PRINCIPALS: principals, PrincipalId => Principal, Principal, |id| id.bits());
 of!(TOKENS: tokens, TokenId => TokenOf, Token, |id| id.bits(), failed);
@@ -172,6 +172,7 @@ impl PrincipalWrites for Session {
                 issuer: issuer.to_owned(),
                 subject: subject.to_owned(),
             },
+            display: None,
             created_at: self.began_at()?,
             revoked_at: None,
         };
@@ -181,26 +182,20 @@ impl PrincipalWrites for Session {
 
     async fn refresh_display(&mut self, id: PrincipalId, display: &str) -> Result<(), StoreError> {
         self.statement("refresh display").await?;
-        let differs = |session: &Session| {
-            session.look(|tables, eye| {
-                let row = tables.authoring.principals.get(eye, &id);
-                let human = row.is_some_and(|row| {
-                    row.kind() == PrincipalKind::Human && row.revoked_at.is_none()
-                });
-                let shown = tables.authoring.displays.get(eye, &id);
-                human && shown.is_none_or(|shown| shown.0 != display)
-            })
+        let differs = |row: &Principal| {
+            row.kind() == PrincipalKind::Human
+                && row.revoked_at.is_none()
+                && row.display.as_deref() != Some(display)
         };
-        if !differs(self) {
-            return Ok(());
-        }
-        self.lock_row(Relation::Principal, id.bits(), LockMode::NoKeyUpdate)
+        let _of_a_row_or_none = self
+            .update_row(
+                &PRINCIPALS,
+                id,
+                |row, _| differs(row),
+                |row| row.display = Some(display.to_owned()),
+            )
             .await?;
-        if !differs(self) {
-            return Ok(());
-        }
-        let row = Display(display.to_owned());
-        self.write(|db, me, _| db.put(me, |t| &mut t.authoring.displays, id, row))
+        Ok(())
     }
 }
 
@@ -264,6 +259,7 @@ impl TokenWrites for Session {
                 name: name.to_owned(),
                 responsible,
             },
+            display: None,
             created_at: self.began_at()?,
             revoked_at: None,
         };

@@ -109,7 +109,7 @@ impl<W: World> Worker<W> {
                     // Nothing changes that but a restart.
                     std::future::pending::<()>().await;
                 }
-                Err(Failure::Refused(NotOwned::Nothing | NotOwned::Lost)) => {
+                Err(Failure::Refused(NotOwned::Nothing | NotOwned::Lost | NotOwned::Ended)) => {
                     let heartbeat = self.settings.heartbeat;
                     self.notifier.wait(Wake::Publication, heartbeat).await;
                 }
@@ -158,6 +158,8 @@ impl<W: World> Worker<W> {
             self.timer.sleep(self.settings.heartbeat).await;
             match job::extend(&self.db, owned, self.settings.lease).await {
                 Ok(()) => {}
+                // A heartbeat that waited for T3's locks can be answered before T3's COMMIT is.
+                Err(Failure::Refused(NotOwned::Ended)) => std::future::pending().await,
                 Err(Failure::Refused(_)) => return,
                 Err(_) => {
                     let operation = owned.operation;

@@ -160,7 +160,7 @@ fn phases(genesis: &Genesis, sim: &Arc<Sim>, setting: &Setting) -> (End, u64) {
 
 /// Starts a server under a name of its own.
 pub fn start(run: &mut Run, sim: &Arc<Sim>) -> ProcessId {
-    let id = sim.state().house.next();
+    let id = sim.state().house.next_process();
     run.spawn(id, boot(Arc::clone(sim), id, false));
     id
 }

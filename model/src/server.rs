@@ -85,7 +85,7 @@ pub struct House {
 }
 
 impl House {
-    pub fn next(&mut self) -> ProcessId {
+    pub fn next_process(&mut self) -> ProcessId {
         self.last += 1;
         ProcessId(self.last)
     }

@@ -249,7 +249,7 @@ impl Hand {
             on(etag, route("import", AUTHORS, true)),
             &format!("{machine} {draft} {etag}"),
             move |server, admitted| {
-                let (start, marks) = (start.clone(), marks.clone());
+                let marks = marks.clone();
                 Box::pin(async move {
                     let timers = server.ingester.settings.timers;
                     let asked = requests(&server);

@@ -136,10 +136,8 @@ impl<K: Ord + Clone, V> Table<K, V> {
         match self.cells.get(key) {
             None => Taken::Free,
             Some(cell) => match &cell.pending {
-                Some((writer, row)) if *writer == me => match row {
-                    Some(_) => Taken::Taken,
-                    None => Taken::Free,
-                },
+                Some((writer, Some(_))) if *writer == me => Taken::Taken,
+                Some((writer, None)) if *writer == me => Taken::Free,
                 Some((writer, _)) => Taken::Awaits(*writer),
                 None if cell.committed.is_some() => Taken::Taken,
                 None => Taken::Free,

@@ -87,7 +87,7 @@ impl Tables {
     }
 
     /// The next value of an identity column.
-    pub fn next(&mut self) -> i64 {
+    pub fn next_number(&mut self) -> i64 {
         self.sequence += 1;
         self.sequence
     }

@@ -92,7 +92,7 @@ impl RequestWrites for Session {
         };
         let key = entry.key.clone();
         self.write(|db, me, _| {
-            let place = db.tables.next();
+            let place = db.tables.next_number();
             db.put(me, |t| &mut t.authoring.acts, place, Act { row, key });
             db.put(me, |t| &mut t.authoring.act_order, id, Sequence(place));
         })?;

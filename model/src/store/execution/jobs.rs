@@ -161,7 +161,7 @@ impl Session {
         if let Some(constraint) = new.broken() {
             self.check(constraint, false)?;
         }
-        self.write(|db, _, _| new.seq = db.tables.next())?;
+        self.write(|db, _, _| new.seq = db.tables.next_number())?;
         self.free_for(&new, None).await?;
         let named = [
             maybe(Relation::Machine, new.row.machine),

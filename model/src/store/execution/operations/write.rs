@@ -152,7 +152,7 @@ impl OperationWrites for Session {
             responses.taken(me, None, |answer| answer.attempt == of.id)
         })
         .await?;
-        let place = self.write(|db, _, _| db.tables.next())?;
+        let place = self.write(|db, _, _| db.tables.next_number())?;
         self.put_kept((of.id, place), new)?;
         self.refers_to_kept::<_, AttemptRow>(&of.id, "response_attempt_id_fkey")?;
         self.refer([row(Relation::Machine, of.machine)]).await

@@ -62,7 +62,7 @@ pub enum Outside {
     /// A process sent a configuration on its way to a node.
     Sent {
         process: ProcessId,
-        recorded: Recorded,
+        recorded: Box<Recorded>,
         machine: MachineId,
         digest: ConfigDigest,
     },

@@ -305,7 +305,7 @@ impl NodeWriter for SimWriter {
             state.journal.outside(Outside::Sent {
                 process: self.process,
                 machine: recorded.attempt().machine,
-                recorded,
+                recorded: Box::new(recorded),
                 digest: ConfigDigest::of(configuration),
             });
             let (leaf, caller) = Leaf::until(&self.sim, &mut state.sched, until);

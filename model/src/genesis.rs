@@ -1,7 +1,7 @@
 //! The world every seed begins in: made once, by the same workflows, in a quiet world.
 //!
-//! A cluster with machines that were imported, published and adopted, and a release beyond it
-//! that is Desired and not applied. A seed begins with a copy, so that it spends its steps on
+//! A cluster with machines that were imported, published and adopted, a release beyond it that
+//! is Desired and not applied, and an approved plan for each machine. A seed begins with a copy, so that it spends its steps on
 //! what may go wrong. Never in this module: a row written by hand, but for the empty
 //! installation.
 
@@ -22,6 +22,7 @@ use crate::ports::Outside;
 use crate::run::{Run, Stepped};
 use crate::sched::ProcessId;
 use crate::seed::{BEGINNING, start};
+use crate::server::LEASE;
 use crate::sim::Sim;
 
 /// How many machines the world has, all of one cluster.
@@ -100,8 +101,8 @@ impl Genesis {
         state.db.tables = self.tables.clone();
         state.outside = self.outside.clone();
         state.outside.seen = crate::ports::Seen::default();
-        // The genesis's process left leases; they have lapsed.
-        let passed = Span::micros(self.now.as_micros()) + Span::seconds(60);
+        // The genesis's process may have left a lease; it has lapsed.
+        let passed = Span::micros(self.now.as_micros()) + LEASE + Span::seconds(1);
         state.sched.advance(passed);
         state.house.last = 1;
         self.judges.clone()
@@ -147,7 +148,34 @@ async fn walk(sim: &Arc<Sim>) -> Result<(), String> {
         adopt(sim, &publisher, &approver, *machine).await?;
     }
     let draft = edit(sim, &author, cluster, &machines).await?;
-    publish(sim, &publisher, draft).await
+    publish(sim, &publisher, draft).await?;
+    let mut plans = Vec::new();
+    for machine in &machines {
+        plans.push(planned(sim, &publisher, *machine, false).await?);
+    }
+    // The last act: what follows from it is each seed's own.
+    for plan in plans {
+        need::<kind::Approval>("approval", &approver.approve(plan).await)?;
+    }
+    Ok(())
+}
+
+/// A plan of the machine's Desired release.
+async fn planned(
+    sim: &Arc<Sim>,
+    publisher: &Hand,
+    machine: MachineId,
+    adopt: bool,
+) -> Result<PlanId, String> {
+    let release = {
+        let state = sim.state();
+        let machines = View(&state.db.tables).machines();
+        let found = machines.into_iter().find(|seen| seen.id == machine);
+        found.and_then(|seen| seen.state.desired)
+    };
+    let release = release.ok_or("a machine without a Desired release")?;
+    let planned = publisher.plan(release, machine, adopt).await;
+    need::<kind::Plan>("plan", &planned)
 }
 
 async fn bring_in(
@@ -219,15 +247,7 @@ async fn adopt(
     approver: &Hand,
     machine: MachineId,
 ) -> Result<(), String> {
-    let release = {
-        let state = sim.state();
-        let machines = View(&state.db.tables).machines();
-        let found = machines.into_iter().find(|seen| seen.id == machine);
-        found.and_then(|seen| seen.state.desired)
-    };
-    let release = release.ok_or("a machine without a Desired release")?;
-    let planned = publisher.plan(release, machine, true).await;
-    let plan: PlanId = need::<kind::Plan>("adopt plan", &planned)?;
+    let plan = planned(sim, publisher, machine, true).await?;
     need::<kind::Approval>("approval", &approver.approve(plan).await)?;
     for _ in 0..600 {
         approver.sleep(Span::millis(500), Span::millis(500)).await;

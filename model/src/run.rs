@@ -21,7 +21,7 @@ struct Task {
 }
 
 /// How long one step takes at most.
-const STEP: Span = Span::millis(50);
+const STEP: Span = Span::millis(12);
 /// How long a pause lasts at most: longer than any lease of the world.
 const PAUSE: Span = Span::seconds(25);
 /// Most pauses are short.
@@ -45,7 +45,7 @@ pub enum Stepped {
 }
 
 enum Chosen {
-    Task(TaskId, ProcessId),
+    Task(TaskId, ProcessId, Option<Waker>),
     /// Something that was due by time has happened.
     Acted,
     Nothing,
@@ -94,14 +94,17 @@ impl Run {
     pub fn step(&mut self) -> Stepped {
         let sim = Arc::clone(&self.sim);
         let mut state = sim.state();
-        let (task, process) = match self.choose(&mut state) {
-            Chosen::Task(task, process) => (task, process),
+        let (task, process, waker) = match self.choose(&mut state) {
+            Chosen::Task(task, process, waker) => (task, process, waker),
             Chosen::Acted => return Stepped::Moved,
             Chosen::Nothing => return Stepped::Still,
         };
         state.sched.current = Some(task);
         drop(state);
         self.steps += 1;
+        if let Some(waker) = waker {
+            waker.wake();
+        }
         let done = self.poll(task);
         let mut state = sim.state();
         state.sched.current = None;
@@ -154,8 +157,8 @@ impl Run {
                     state.sched.postpone(place, *until);
                 }
                 _ => {
-                    let fired = state.sched.fire(place);
-                    return Chosen::Task(fired, process);
+                    let (fired, waker) = state.sched.fire(place);
+                    return Chosen::Task(fired, process, waker);
                 }
             }
         }

@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 
 use bronzeward_core::time::{DbTime, Span};
 
@@ -65,6 +65,8 @@ struct Slot {
     stand: Stand,
     /// Nobody awaits it: it gives a new task its first poll.
     starts: bool,
+    /// Who awaits it, where that is a part of its task that is polled only when it is woken.
+    waker: Option<Waker>,
 }
 
 #[derive(Default)]
@@ -122,8 +124,9 @@ impl Sched {
         self.slots[self.ready[place].slot].task
     }
 
-    /// Fires the ready leaf at this place: its task is to be polled.
-    pub fn fire(&mut self, place: usize) -> TaskId {
+    /// Fires the ready leaf at this place: its task is to be polled, once the waker that is
+    /// given back has been woken.
+    pub fn fire(&mut self, place: usize) -> (TaskId, Option<Waker>) {
         let leaf = self.remove_ready(place);
         let slot = &mut self.slots[leaf.slot];
         if slot.starts {
@@ -133,7 +136,8 @@ impl Sched {
         } else {
             slot.stand = Stand::Fired;
         }
-        self.slots[leaf.slot].task
+        let slot = &mut self.slots[leaf.slot];
+        (slot.task, slot.waker.take())
     }
 
     /// Leaves a ready leaf until a time: its process is paused, or its step is slow.
@@ -187,6 +191,7 @@ impl Sched {
                     task,
                     stand: Stand::Parked,
                     starts: false,
+                    waker: None,
                 });
                 LeafId {
                     slot: self.slots.len() - 1,
@@ -256,6 +261,7 @@ impl Sched {
             Stand::Free => return,
         }
         self.slots[leaf.slot].stand = Stand::Free;
+        self.slots[leaf.slot].waker = None;
         self.free.push(leaf.slot);
     }
 }
@@ -323,21 +329,21 @@ fn begin(sched: &mut Sched, wait: Wait) -> LeafId {
 impl Future for Leaf<'_> {
     type Output = ();
 
-    fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         let this = &mut *self;
         let mut state = this.sim.state();
-        match this.id {
-            None => {
-                this.id = Some(begin(&mut state.sched, this.wait));
-                Poll::Pending
-            }
+        let id = match this.id {
+            None => begin(&mut state.sched, this.wait),
             Some(id) if state.sched.fired(id) => {
                 state.sched.forget(id);
                 this.id = None;
-                Poll::Ready(())
+                return Poll::Ready(());
             }
-            Some(_) => Poll::Pending,
-        }
+            Some(id) => id,
+        };
+        this.id = Some(id);
+        state.sched.slots[id.slot].waker = Some(context.waker().clone());
+        Poll::Pending
     }
 }
 

@@ -55,7 +55,7 @@ impl Default for Setting {
         Self {
             rules: Without::nothing(),
             traced: false,
-            steps: 1_500,
+            steps: 3_000,
             servers: 2,
             faults: true,
             off: BTreeSet::new(),

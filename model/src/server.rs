@@ -49,7 +49,7 @@ pub const LIMITS: ReadLimits = ReadLimits {
 };
 pub const PLANS: PlanLimits = PlanLimits {
     defaults: PlanDefaults {
-        expires_in: 90,
+        expires_in: 240,
         max_observation_age: 20,
         check_validity: 20,
         transport_deadline: 5,

@@ -102,7 +102,7 @@ pub fn come(run: &mut Run, sim: &Arc<Sim>, idle: &BTreeSet<Doing>) {
         let mut habits = habits(sim, doings);
         habits.retain(|(doing, _)| !idle.contains(doing));
         // Each seed has its hasty and its slow people.
-        let longest = Span::millis(sim.state().rng.i64(500..8_000));
+        let longest = Span::millis(sim.state().rng.i64(1_000..9_000));
         run.spawn(ProcessId::WORLD, work(hand, habits, longest));
     }
 }

@@ -91,7 +91,7 @@ fn step(sim: &Sim, tasks: &mut Vec<Option<Work>>) -> bool {
             return false;
         }
         let place = state.rng.usize(0..ready);
-        let task = state.sched.fire(place);
+        let (task, _) = state.sched.fire(place);
         state.sched.current = Some(task);
         task
     };

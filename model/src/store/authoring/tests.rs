@@ -119,7 +119,7 @@ impl Run {
                 let places = 0..state.sched.ready();
                 let first = places.min_by_key(|place| state.sched.task_at(*place));
                 let Some(place) = first else { return };
-                let task = state.sched.fire(place);
+                let (task, _) = state.sched.fire(place);
                 state.sched.current = Some(task);
                 task
             };

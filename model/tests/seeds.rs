@@ -60,6 +60,10 @@ fn the_gates_seeds_are_clean_and_not_quiet() {
         "a takeover by lapse",
         "a takeover by request",
         "a refusal entry",
+        "a retry",
+        "a lost answer recorded",
+        "an accounting",
+        "failed",
         "a release",
         "a drift opened",
         "an identity revoked",
@@ -75,8 +79,14 @@ const DROPPED: [(Rule, &str); 7] = [
     (Rule::JobEligible, "a live owner is not replaced"),
     (Rule::SecondIfMatch, "no edit of a draft is lost"),
     (Rule::ActOrderLock, "acts become visible in their order"),
-    (Rule::PlanUnexpired, "an expired plan authorises nothing"),
-    (Rule::EvidenceFresh, "an attempt rests on fresh evidence"),
+    (
+        Rule::PreDispatchDigest,
+        "an attempt rests on fresh evidence",
+    ),
+    (
+        Rule::EveryAttemptAccounted,
+        "nothing is sent beside an unaccounted attempt",
+    ),
     (Rule::AtLeastOneAttempt, "an end fits its attempts"),
 ];
 

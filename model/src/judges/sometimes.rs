@@ -43,6 +43,9 @@ pub const SOMETIMES: &[&str] = &[
     "a recovery observation",
 ];
 
+/// What sweeps of the gate's length do not reach yet: each is a schedule still to be written.
+pub const NOT_YET: &[&str] = &["a deadlock's victim", "a claim taken over"];
+
 fn of_operation(
     before: Option<&str>,
     after: &str,

@@ -96,13 +96,18 @@ impl Seen {
     }
 
     /// Whether a sweep of so many seeds saw everything at least once; what it did not see is
-    /// said.
+    /// said. What no sweep has reached yet is a known gap, which is said as well.
     pub fn all(&self, seeds: u64, say: &dyn Fn(std::fmt::Arguments<'_>)) -> bool {
         let mut whole = true;
         for (what, times) in self.counts() {
-            if times == 0 && seeds >= 300 {
-                say(format_args!("never seen: {what}"));
-                whole = false;
+            let known = crate::judges::NOT_YET.contains(&what);
+            match (times, known) {
+                (0, true) => say(format_args!("not reached yet: {what}")),
+                (0, false) if seeds >= 300 => {
+                    say(format_args!("never seen: {what}"));
+                    whole = false;
+                }
+                _ => {}
             }
         }
         whole

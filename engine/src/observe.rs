@@ -42,6 +42,27 @@ pub struct Wanted {
     pub asked: Asked,
 }
 
+impl Wanted {
+    /// A reading of a machine by its current endpoint, for no plan and no operation.
+    pub const fn of_machine(
+        id: ObservationId,
+        machine: MachineId,
+        purpose: Purpose,
+        asked: Asked,
+    ) -> Self {
+        Self {
+            id,
+            machine,
+            purpose,
+            plan: None,
+            operation: None,
+            route: None,
+            fence: None,
+            asked,
+        }
+    }
+}
+
 /// A cluster's Talos access as one use reads it, with the version that is recorded. It has
 /// no Debug.
 pub struct Accessed {

@@ -19,7 +19,7 @@ use crate::ports::node::Asked;
 use crate::ports::store::{
     InventoryReads as _, PlanReads as _, PlannedRelease, RequestReads as _, Snapshot,
 };
-use crate::request::{Admitted, Answer, Refused, Rendered, Requests};
+use crate::request::{Admitted, Answer, Refused, Rendered, Requests, unreadable};
 use crate::rows::MachineRow;
 use crate::tx::Failure;
 use crate::tx::recovery::{
@@ -68,12 +68,8 @@ impl<W: World> Recoverer<W> {
             Some(release) => self.unapplicable(eyes, machine.id, release).await?,
             None => Vec::new(),
         };
-        let everything = Asked {
-            configuration: true,
-            health: true,
-        };
         let observation = self
-            .observe(eyes, machine.id, Purpose::Restoration, everything)
+            .observe(eyes, machine.id, Purpose::Restoration, Asked::EVERYTHING)
             .await?;
         let looked = Looked {
             observation,
@@ -102,12 +98,8 @@ impl<W: World> Recoverer<W> {
             return Err(problem.naming("machine", machine).into());
         }
         let eyes = self.eyes.as_ref().ok_or_else(no_executor)?;
-        let identity = Asked {
-            configuration: false,
-            health: false,
-        };
         let observation = self
-            .observe(eyes, machine, Purpose::Recovery, identity)
+            .observe(eyes, machine, Purpose::Recovery, Asked::IDENTITY)
             .await?;
         requests
             .decommission(admitted, machine, reason, &observation, render)
@@ -150,16 +142,7 @@ impl<W: World> Recoverer<W> {
         purpose: Purpose,
         asked: Asked,
     ) -> Result<Observation, Refused> {
-        let wanted = Wanted {
-            id: self.db.mint(),
-            machine,
-            purpose,
-            plan: None,
-            operation: None,
-            route: None,
-            fence: None,
-            asked,
-        };
+        let wanted = Wanted::of_machine(self.db.mint(), machine, purpose, asked);
         match eyes.observer.observe(&wanted).await {
             Ok((observation, _)) => Ok(observation),
             Err(failure) => Err(not_observed(machine, &failure)),
@@ -218,10 +201,6 @@ async fn needs<S: Snapshot>(
 
 fn broken() -> Refused {
     Problem::internal("The machine's Desired release is not recorded whole.").into()
-}
-
-fn unreadable() -> Refused {
-    Problem::dependency_unavailable("The database could not be read.").into()
 }
 
 fn no_executor() -> Refused {

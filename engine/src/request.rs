@@ -427,7 +427,8 @@ impl<W: World> Requests<'_, W> {
     }
 }
 
-fn unreadable() -> Refused {
+/// 503 for a read that failed.
+pub(crate) fn unreadable() -> Refused {
     Problem::dependency_unavailable("The database could not be read.").into()
 }
 

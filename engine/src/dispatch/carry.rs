@@ -13,11 +13,11 @@ use bronzeward_core::operation::{Operation, OperationState};
 use bronzeward_core::plan::{Approved, Binding, Plan};
 use bronzeward_core::time::DbTime;
 
-use super::gather::{EVERYTHING, Gathered, Ready, not_observed};
+use super::gather::{Gathered, Ready, not_observed};
 use super::{Controller, Stop};
 use crate::ingest::unless;
 use crate::observe::Wanted;
-use crate::ports::node::{ApplyAnswer, NodeWriter};
+use crate::ports::node::{ApplyAnswer, Asked, NodeWriter};
 use crate::ports::store::{JobReads, PlanReads, Snapshot, Store, StoreError};
 use crate::ports::{Notifier, Timer, Wake};
 use crate::rows::OperationRow;
@@ -109,16 +109,8 @@ impl<W: World> Controller<W> {
 
     /// A recovery reading of a machine whose scope is unaccounted after a restore (EaR 5.2).
     pub(super) async fn settle(&self, machine: MachineId) -> Result<(), Stop> {
-        let wanted = Wanted {
-            id: self.parts.db.mint(),
-            machine,
-            purpose: Purpose::Recovery,
-            plan: None,
-            operation: None,
-            route: None,
-            fence: None,
-            asked: EVERYTHING,
-        };
+        let id = self.parts.db.mint();
+        let wanted = Wanted::of_machine(id, machine, Purpose::Recovery, Asked::EVERYTHING);
         let observed = self.parts.observer.observe(&wanted).await;
         observed.map(drop).map_err(not_observed)
     }

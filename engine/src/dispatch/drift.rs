@@ -10,9 +10,10 @@ use bronzeward_core::id::MachineId;
 use bronzeward_core::observation::Purpose;
 use bronzeward_core::time::{DbTime, Span};
 
-use super::gather::{EVERYTHING, not_observed};
+use super::gather::not_observed;
 use super::{Controller, Stop};
 use crate::observe::Wanted;
+use crate::ports::node::Asked;
 use crate::ports::store::{Snapshot, StoreError};
 use crate::world::World;
 
@@ -37,16 +38,8 @@ impl<W: World> Controller<W> {
 
     /// One reading, by the machine's current endpoint, with what it makes of the record.
     pub(super) async fn read_for_drift(&self, machine: MachineId) -> Result<(), Stop> {
-        let wanted = Wanted {
-            id: self.parts.db.mint(),
-            machine,
-            purpose: Purpose::Drift,
-            plan: None,
-            operation: None,
-            route: None,
-            fence: None,
-            asked: EVERYTHING,
-        };
+        let id = self.parts.db.mint();
+        let wanted = Wanted::of_machine(id, machine, Purpose::Drift, Asked::EVERYTHING);
         let detected = self.parts.observer.detect(&wanted).await;
         self.raise(detected.map_err(not_observed)?.alert);
         Ok(())

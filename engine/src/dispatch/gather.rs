@@ -31,12 +31,6 @@ pub(super) struct Ready {
     pub artifact: Plaintext,
 }
 
-/// What every reading of a machine's operation asks for.
-pub(super) const EVERYTHING: Asked = Asked {
-    configuration: true,
-    health: true,
-};
-
 impl<W: World> Controller<W> {
     /// Gathers for a plan, or for the next attempt of its operation.
     pub(super) async fn gather(
@@ -54,7 +48,7 @@ impl<W: World> Controller<W> {
             operation: owned.map(|owned| owned.operation),
             route: self.route(binding),
             fence: owned.map(|owned| owned.fence.clone()),
-            asked: EVERYTHING,
+            asked: Asked::EVERYTHING,
         };
         let (started, _) = observer.begin(&wanted).await.map_err(not_observed)?;
         let (values, accessed) = match accessed {
@@ -127,7 +121,7 @@ impl<W: World> Controller<W> {
             operation: Some(operation),
             route: self.route(binding),
             fence: fence.cloned(),
-            asked: EVERYTHING,
+            asked: Asked::EVERYTHING,
         };
         let observed = self.parts.observer.observe(&wanted).await;
         observed.map(drop).map_err(not_observed)

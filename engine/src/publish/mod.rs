@@ -206,10 +206,7 @@ impl<W: World> Worker<W> {
             operation: Some(owned.operation),
             route: None,
             fence: Some(owned.fence.clone()),
-            asked: Asked {
-                configuration: true,
-                health: false,
-            },
+            asked: Asked::CONFIGURATION,
         };
         let (observation, _) =
             self.observer

@@ -1,9 +1,6 @@
 //! A scope's mark (EaR 7.1, PA §9.2): its state by what was looked at before.
 
-use std::collections::BTreeMap;
-
 use bronzeward_core::act::{ActDraft, Action};
-use bronzeward_core::authority::actor_stands;
 use bronzeward_core::id::{DependencyId, OperationId, ReleaseId};
 use bronzeward_core::observation::{AccessVersion, Observation};
 use bronzeward_core::rules::{Rule, Rules};
@@ -16,9 +13,9 @@ use crate::ports::store::{
 };
 use crate::request::{Admitted, Answer, NotDone, Refused, Rendered, Requests, Settled};
 use crate::rows::MachineRow;
-use crate::tx::approvals::identity_revoked;
 use crate::tx::lock_by;
 use crate::tx::plans::{identity, scope};
+use crate::tx::withdrawals::standing_actor;
 use crate::world::World;
 
 /// What was looked at before the transaction: the restoration observation, and whether
@@ -46,7 +43,6 @@ impl<W: World> Requests<'_, W> {
     ) -> Result<Answer, Refused> {
         let (db, rules, of) = (self.db, self.db.rules(), input.machine);
         let act = ActDraft::new(db.mint(), Action::SCOPE_MARKED).on(of);
-        let marking = admitted.actor.principal;
         self.run(admitted, Some(LockMode::Share), async |tx, installation| {
             if let Err(problem) = in_recovery(db, &installation) {
                 return tx.refuse(problem).await;
@@ -56,12 +52,7 @@ impl<W: World> Requests<'_, W> {
             let Some(machine) = machine else {
                 return tx.refuse(no_machine(of)).await;
             };
-            let principals = BTreeMap::from([(marking, Some(LockMode::Share))]);
-            let (tx, actors) = tx.lock_principals(&principals).await?;
-            let revoked = actors.iter().any(|row| row.principal.revoked_at.is_some());
-            if actor_stands(&rules, revoked).is_err() {
-                return tx.refuse(identity_revoked()).await;
-            }
+            let tx = standing_actor(&rules, tx, admitted).await?;
             // An operation of this machine begins, ends and moves under its lock only.
             let mut open = tx.open();
             let holder = open.rows().scope_holder(of).await?;

@@ -39,10 +39,7 @@ const LIMITS: ReadLimits = ReadLimits {
     connect: Duration::from_secs(5),
     call: Duration::from_secs(10),
 };
-const ASKED: Asked = Asked {
-    configuration: true,
-    health: true,
-};
+const ASKED: Asked = Asked::EVERYTHING;
 
 fn observed(sim: &Arc<Sim>) -> NodeObservation {
     let (reader, access) = (SimReader::new(sim, PROCESS), access(sim));

@@ -20,7 +20,7 @@ use http::StatusCode;
 use super::clusters::malformed;
 use super::ingestions::ingester;
 use super::{drafts, said, wire};
-use crate::call::{Call, Handled, quoted, rendered};
+use crate::call::{Call, Handled, Write, quoted, rendered};
 use crate::problem::{document, status_and_title};
 
 pub(super) const fn layer(layer: WireLayer) -> Layer {
@@ -93,17 +93,7 @@ pub async fn put_profile<W: World>(mut call: Call<'_, W>) -> Handled {
         fragments: fragments.collect::<Result<_, _>>()?,
     };
     let proposal = Proposal::Profile(name, content);
-    let answer = call
-        .requests()
-        .propose(
-            &write.admitted,
-            draft,
-            &proposal,
-            write.if_match,
-            render(call.request()),
-        )
-        .await?;
-    Ok(call.answer(answer))
+    propose(&call, &write, draft, &proposal).await
 }
 
 pub async fn put_assignment<W: World>(mut call: Call<'_, W>) -> Handled {
@@ -124,17 +114,7 @@ pub async fn put_assignment<W: World>(mut call: Call<'_, W>) -> Handled {
         fragments,
     };
     let proposal = Proposal::Assignment(machine, content);
-    let answer = call
-        .requests()
-        .propose(
-            &write.admitted,
-            draft,
-            &proposal,
-            write.if_match,
-            render(call.request()),
-        )
-        .await?;
-    Ok(call.answer(answer))
+    propose(&call, &write, draft, &proposal).await
 }
 
 pub async fn remove_fragment<W: World>(call: Call<'_, W>) -> Handled {
@@ -155,15 +135,17 @@ pub async fn remove_assignment<W: World>(call: Call<'_, W>) -> Handled {
 async fn remove<W: World>(mut call: Call<'_, W>, removal: Proposal) -> Handled {
     let draft: DraftId = call.id("draft")?;
     let write = call.write_bare().await?;
-    let answer = call
-        .requests()
-        .propose(
-            &write.admitted,
-            draft,
-            &removal,
-            write.if_match,
-            render(call.request()),
-        )
-        .await?;
-    Ok(call.answer(answer))
+    propose(&call, &write, draft, &removal).await
+}
+
+async fn propose<W: World, T>(
+    call: &Call<'_, W>,
+    write: &Write<T>,
+    draft: DraftId,
+    proposal: &Proposal,
+) -> Handled {
+    let (requests, render) = (call.requests(), render(call.request()));
+    let (admitted, if_match) = (&write.admitted, write.if_match);
+    let proposed = requests.propose(admitted, draft, proposal, if_match, render);
+    Ok(call.answer(proposed.await?))
 }

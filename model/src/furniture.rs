@@ -1,4 +1,4 @@
-//! The things of a world: its nodes, its provider's keys, its documents, by name.
+//! The things of a world: its nodes, what its provider is given, its documents.
 //!
 //! What the genesis sets up and people write. Never in this module: a behaviour.
 
@@ -17,11 +17,11 @@ use bronzeward_engine::tx::{ClusterInput, MachineInput};
 use crate::change::Outside;
 use crate::pg::Eye;
 use crate::ports::node::{Node, node_id_text, uuid_text};
-use crate::ports::provider::{Data, Key, KvPath, talosconfig};
+use crate::ports::provider::{Data, KvPath, talosconfig};
 use crate::sim::State;
 
-/// Words that are secret on every node, beside the node's number: no row may hold one.
-pub const SECRETS: [&str; 2] = ["rw-machine-token", "pass-through-word"];
+/// Words that are secret on every node, beside the node's number.
+const SECRETS: [&str; 2] = ["rw-machine-token", "pass-through-word"];
 
 fn endpoint(number: u16) -> Endpoint {
     let [high, low] = number.to_be_bytes();
@@ -69,12 +69,9 @@ pub fn marks() -> Vec<Path> {
     vec![Path::parse("doc[0]/machine/env/proxy").expect("a legal path")]
 }
 
-/// Nodes and keys, before anything is recorded of them.
+/// Nodes, before anything is recorded of them.
 pub fn furnish(state: &mut State, machines: u16) {
     let now = state.sched.now();
-    for key in Key::ALL {
-        state.outside.vault.make_key(key, now);
-    }
     for number in 1..=machines {
         let node = Node::new(identity(number), configuration(number), now);
         state.outside.nodes.place(endpoint(number), node);

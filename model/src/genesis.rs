@@ -131,10 +131,7 @@ async fn walk(sim: &Arc<Sim>) -> Result<(), String> {
     let approver = hand(sim, "vic", &["approver"]);
     let (cluster, inputs) = crate::furniture::inventory(MACHINES);
     let cluster = need::<kind::Cluster>("cluster", &author.create_cluster(cluster).await)?;
-    {
-        let mut state = sim.state();
-        crate::furniture::grant_access(&mut state, cluster);
-    }
+    crate::furniture::grant_access(&mut sim.state(), cluster);
     let mut machines = Vec::new();
     for input in inputs {
         let input = bronzeward_engine::tx::MachineInput { cluster, ..input };
@@ -167,12 +164,8 @@ async fn planned(
     machine: MachineId,
     adopt: bool,
 ) -> Result<PlanId, String> {
-    let release = {
-        let state = sim.state();
-        let machines = View(&state.db.tables).machines();
-        let found = machines.into_iter().find(|seen| seen.id == machine);
-        found.and_then(|seen| seen.state.desired)
-    };
+    let seen = View(&sim.state().db.tables).machine(machine);
+    let release = seen.and_then(|seen| seen.state.desired);
     let release = release.ok_or("a machine without a Desired release")?;
     let planned = publisher.plan(release, machine, adopt).await;
     need::<kind::Plan>("plan", &planned)
@@ -199,46 +192,49 @@ async fn bring_in(
             )
             .await;
         let operation = need::<kind::Operation>("import", &started)?;
-        ended(sim, author, operation, "succeeded").await?;
+        succeeded(author, operation).await?;
     }
     Ok(draft)
 }
 
 fn etag(sim: &Arc<Sim>, draft: DraftId) -> Result<bronzeward_core::revision::Etag, String> {
-    let state = sim.state();
-    let seen = View(&state.db.tables).draft(draft);
+    let seen = View(&sim.state().db.tables).draft(draft);
     seen.map(|draft| draft.etag)
         .ok_or_else(|| "no such draft".to_owned())
 }
 
-/// Waits until an operation has this state.
-async fn ended(
-    sim: &Arc<Sim>,
+/// Looks again and again until there is an outcome.
+async fn until(
     hand: &Hand,
-    operation: OperationId,
-    state: &str,
+    look: impl Fn(&View<'_>) -> Option<Result<(), String>>,
 ) -> Result<(), String> {
     for _ in 0..600 {
         hand.sleep(Span::millis(500), Span::millis(500)).await;
-        let world = sim.state();
-        let view = View(&world.db.tables);
-        let row = view.operation(operation);
-        match row.map(|row| row.state.as_str()) {
-            Some(now) if now == state => return Ok(()),
-            Some("failed" | "rejected" | "cancelled") => {
-                return Err(format!("an operation failed: {row:?}"));
-            }
-            _ => {}
+        if let Some(outcome) = look(&View(&hand.sim.state().db.tables)) {
+            return outcome;
         }
     }
-    Err(format!("{operation} does not come to be {state}"))
+    Err("the genesis waits for something that does not come".to_owned())
+}
+
+/// Waits until a job has succeeded.
+async fn succeeded(hand: &Hand, job: OperationId) -> Result<(), String> {
+    until(hand, |view| {
+        let row = view.operation(job)?;
+        match row.state.as_str() {
+            "succeeded" => Some(Ok(())),
+            "failed" => Some(Err(format!("a job failed: {row:?}"))),
+            _ => None,
+        }
+    })
+    .await
 }
 
 async fn publish(sim: &Arc<Sim>, publisher: &Hand, draft: DraftId) -> Result<(), String> {
     let etag = etag(sim, draft)?;
     let queued = publisher.publish(draft, etag).await;
     let operation = need::<kind::Operation>("publication", &queued)?;
-    ended(sim, publisher, operation, "succeeded").await
+    succeeded(publisher, operation).await
 }
 
 async fn adopt(
@@ -249,16 +245,12 @@ async fn adopt(
 ) -> Result<(), String> {
     let plan = planned(sim, publisher, machine, true).await?;
     need::<kind::Approval>("approval", &approver.approve(plan).await)?;
-    for _ in 0..600 {
-        approver.sleep(Span::millis(500), Span::millis(500)).await;
-        let state = sim.state();
-        let machines = View(&state.db.tables).machines();
-        let found = machines.into_iter().find(|seen| seen.id == machine);
-        if found.is_some_and(|seen| seen.state.applied.is_some()) {
-            return Ok(());
-        }
-    }
-    Err("a machine is not adopted".to_owned())
+    until(approver, |view| {
+        let seen = view.machine(machine);
+        let adopted = seen.is_some_and(|seen| seen.state.applied.is_some());
+        adopted.then_some(Ok(()))
+    })
+    .await
 }
 
 async fn edit(
@@ -274,10 +266,7 @@ async fn edit(
         .put_fragment(draft, etag(sim, draft)?, name("labels")?, text)
         .await;
     need::<kind::Draft>("fragment", &put)?;
-    let fragments = {
-        let state = sim.state();
-        View(&state.db.tables).fragments_of(cluster, draft)
-    };
+    let fragments = View(&sim.state().db.tables).fragments_of(cluster, draft);
     let put = author
         .put_profile(draft, etag(sim, draft)?, name("workers")?, fragments)
         .await;

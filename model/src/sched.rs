@@ -294,22 +294,19 @@ impl<'s> Leaf<'s> {
 
     /// A parked leaf of the task that is being polled, and its name for who is to wake it.
     pub fn parked(sim: &'s Sim, sched: &mut Sched) -> (Self, LeafId) {
-        let id = begin(sched, Wait::Parked);
-        let leaf = Self {
-            sim,
-            wait: Wait::Parked,
-            id: Some(id),
-        };
-        (leaf, id)
+        Self::begun(sim, sched, Wait::Parked)
     }
 
     /// The same, that a time wakes too.
     pub fn until(sim: &'s Sim, sched: &mut Sched, at: DbTime) -> (Self, LeafId) {
-        let id = begin(sched, Wait::Until(at));
+        Self::begun(sim, sched, Wait::Until(at))
+    }
+
+    fn begun(sim: &'s Sim, sched: &mut Sched, wait: Wait) -> (Self, LeafId) {
+        let id = begin(sched, wait);
         let leaf = Self {
-            sim,
-            wait: Wait::Until(at),
             id: Some(id),
+            ..Self::new(sim, wait)
         };
         (leaf, id)
     }

@@ -193,7 +193,6 @@ fn heal(
     nemesis.heal(run, sim);
     let missing = {
         let mut state = sim.state();
-        state.faults.healed = true;
         let up = u32::try_from(state.house.up.len()).unwrap_or(u32::MAX);
         state.people_rest = true;
         setting.servers.saturating_sub(up).max(1)

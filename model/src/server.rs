@@ -11,7 +11,6 @@ use bronzeward_core::claim::Timers;
 use bronzeward_core::epoch::ProcessEpoch;
 use bronzeward_core::fence::Owner;
 use bronzeward_core::id::RequestId;
-use bronzeward_core::installation::StartMode;
 use bronzeward_core::plan::{PlanDefaults, PlanLimits};
 use bronzeward_core::principal::Role;
 use bronzeward_core::revision::Etag;
@@ -27,14 +26,12 @@ use bronzeward_engine::ports::{Entropy, Timer};
 use bronzeward_engine::publish::{Settings as Publishing, Worker};
 use bronzeward_engine::world::{Db, Process};
 
-use crate::pg::session::SimStore;
-use crate::ports::node::{SimReader, SimWriter};
-use crate::ports::provider::{Key, SimCompiler, SimExecutor, SimIngestion, SimMetadata};
+use crate::ports::provider::Key;
 use crate::ports::renderer::SimRenderer;
-use crate::ports::runtime::{SimAlerts, SimBells, SimEntropy, SimHumans, SimTasks, SimTimer};
+use crate::ports::runtime::{SimBells, SimHumans};
 use crate::sched::ProcessId;
 use crate::sim::Sim;
-use crate::world::Model;
+use crate::world::{Model, Ports};
 
 /// The deployment's lengths: shorter than a real one's by the same measure, so that leases
 /// lapse and floors pass within a seed's steps.
@@ -65,12 +62,10 @@ pub struct Server {
     pub db: Db<Model>,
     pub humans: Arc<SimHumans>,
     pub access: Access,
-    pub ingestion: Arc<SimIngestion>,
     pub ingester: Ingester<Model>,
     pub observer: Observer<Model>,
     pub renderer: Arc<SimRenderer>,
     pub notifier: Arc<SimBells>,
-    pub start: StartMode,
 }
 
 /// The servers that are up, as a client finds them.
@@ -108,91 +103,80 @@ fn access() -> Access {
 
 /// Starts a server: a task of its process.
 pub async fn boot(sim: Arc<Sim>, id: ProcessId, recovery: bool) {
-    let store = Arc::new(SimStore::new(&sim, id));
-    let timer = SimTimer::new(&sim, id);
+    let ports = Ports::of(&sim, id);
     let epoch = loop {
         let read = async {
-            let mut snapshot = store.snapshot().await?;
+            let mut snapshot = ports.store.snapshot().await?;
             let installation = snapshot.installation().await;
             snapshot.close().await;
             installation
         };
         match read.await {
             Ok(installation) => break installation.epoch,
-            Err(_) => timer.sleep(Duration::from_secs(1)).await,
+            Err(_) => ports.timer.sleep(Duration::from_secs(1)).await,
         }
     };
-    let entropy = Arc::new(SimEntropy::new(&sim, id));
-    let owner = Owner::new("model", id.0, entropy.bits()).expect("a legal owner");
-    let start = match recovery {
-        false => StartMode::Normal,
-        true => StartMode::Recovery {
-            started_in: epoch,
-            entered: None,
-        },
+    let owner = Owner::new("model", id.0, ports.entropy.bits()).expect("a legal owner");
+    let rules = {
+        let mut state = sim.state();
+        state.house.owners.insert(id, owner.clone());
+        state.rules
     };
     let process = Process {
         owner,
         epoch: ProcessEpoch(epoch),
     };
-    let rules = {
-        let mut state = sim.state();
-        state.house.owners.insert(id, process.owner.clone());
-        state.rules
-    };
+    let (store, entropy) = (Arc::clone(&ports.store), Arc::clone(&ports.entropy));
     let db: Db<Model> = Db::new(store, entropy, rules, process);
-    let server = Arc::new(compose(&sim, id, db, start));
-    run(&sim, &server);
+    let db = match recovery {
+        true => db.for_recovery(),
+        false => db,
+    };
+    let server = Arc::new(compose(id, &ports, db));
+    run(&sim, &ports, &server);
     let mut state = sim.state();
     state.trace(id, "is up");
     state.house.up.insert(id, server);
 }
 
-fn compose(sim: &Arc<Sim>, id: ProcessId, db: Db<Model>, start: StartMode) -> Server {
-    let executor = Arc::new(SimExecutor::new(sim, id));
-    let reader = Arc::new(SimReader::new(sim, id));
-    let renderer = Arc::new(SimRenderer::new(sim, id));
-    let ingestion = Arc::new(SimIngestion::new(sim, id));
+fn compose(id: ProcessId, ports: &Ports, db: Db<Model>) -> Server {
     let timers = Timers::ordered(Span::from(HEARTBEAT), CLAIM_LEASE, CLAIM_EXPIRY);
+    let (executor, reader) = (Arc::clone(&ports.executor), Arc::clone(&ports.reader));
     Server {
         id,
-        humans: Arc::new(SimHumans::new(sim, id)),
+        humans: Arc::clone(&ports.humans),
         access: access(),
         ingester: Ingester {
             db: db.clone(),
-            ingestion: Arc::clone(&ingestion),
-            reader: Arc::clone(&reader),
-            renderer: Arc::clone(&renderer),
-            timer: Arc::new(SimTimer::new(sim, id)),
-            tasks: Arc::new(SimTasks::new(sim, id)),
+            ingestion: Arc::clone(&ports.ingestion),
+            reader: Arc::clone(&ports.reader),
+            renderer: Arc::clone(&ports.renderer),
+            timer: Arc::clone(&ports.timer),
+            tasks: Arc::clone(&ports.tasks),
             settings: Ingesting {
                 timers: timers.expect("timers in their order"),
                 limits: LIMITS,
             },
         },
         observer: Observer::new(db.clone(), executor, reader, LIMITS),
-        ingestion,
-        renderer,
-        notifier: Arc::new(SimBells::new(sim, id)),
-        start,
+        renderer: Arc::clone(&ports.renderer),
+        notifier: Arc::clone(&ports.notifier),
         db,
     }
 }
 
 /// The loops of a server.
-fn run(sim: &Arc<Sim>, server: &Arc<Server>) {
+fn run(sim: &Arc<Sim>, ports: &Ports, server: &Server) {
     let id = server.id;
     let key = KeyName::parse(Key::Artifact.name()).expect("a legal key name");
-    let metadata = Arc::new(SimMetadata::new(sim, id));
-    let timer = Arc::new(SimTimer::new(sim, id));
     let worker = Worker::<Model> {
         db: server.db.clone(),
-        compiler: Arc::new(SimCompiler::new(sim, id)),
-        metadata: Arc::clone(&metadata),
-        renderer: Arc::clone(&server.renderer),
+        compiler: Arc::clone(&ports.compiler),
+        metadata: Arc::clone(&ports.metadata),
+        renderer: Arc::clone(&ports.renderer),
         observer: server.observer.clone(),
-        notifier: Arc::clone(&server.notifier),
-        timer: Arc::clone(&timer),
+        notifier: Arc::clone(&ports.notifier),
+        timer: Arc::clone(&ports.timer),
         artifact_key: key,
         settings: Publishing {
             lease: LEASE,
@@ -202,13 +186,13 @@ fn run(sim: &Arc<Sim>, server: &Arc<Server>) {
     let parts = Parts::<Model> {
         db: server.db.clone(),
         observer: server.observer.clone(),
-        executor: Arc::new(SimExecutor::new(sim, id)),
-        metadata,
-        writer: Arc::new(SimWriter::new(sim, id)),
-        timer,
-        tasks: Arc::new(SimTasks::new(sim, id)),
-        notifier: Arc::clone(&server.notifier),
-        alerts: Arc::new(SimAlerts::new(sim, id)),
+        executor: Arc::clone(&ports.executor),
+        metadata: Arc::clone(&ports.metadata),
+        writer: Arc::clone(&ports.writer),
+        timer: Arc::clone(&ports.timer),
+        tasks: Arc::clone(&ports.tasks),
+        notifier: Arc::clone(&ports.notifier),
+        alerts: Arc::clone(&ports.alerts),
     };
     let settings = Dispatching {
         interval: Duration::from_secs(2),

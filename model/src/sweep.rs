@@ -24,20 +24,21 @@ pub struct Report {
     pub failed: BTreeMap<u64, End>,
 }
 
-impl Report {
-    fn add(&mut self, outcome: Outcome) {
-        self.seeds += 1;
-        self.steps += outcome.steps;
-        self.commits += outcome.commits;
-        for (fault, times) in outcome.struck {
-            *self.struck.entry(fault).or_default() += times;
-        }
-        self.seen.add(&outcome.seen);
-        if outcome.end != End::Clean {
-            self.failed.insert(outcome.seed, outcome.end);
+impl From<Outcome> for Report {
+    fn from(outcome: Outcome) -> Self {
+        let failed = (outcome.end != End::Clean).then_some((outcome.seed, outcome.end));
+        Self {
+            seeds: 1,
+            steps: outcome.steps,
+            commits: outcome.commits,
+            struck: outcome.struck,
+            seen: outcome.seen,
+            failed: failed.into_iter().collect(),
         }
     }
+}
 
+impl Report {
     fn join(&mut self, other: Self) {
         self.seeds += other.seeds;
         self.steps += other.steps;
@@ -74,7 +75,7 @@ pub fn sweep(
                     if seed >= seeds.end {
                         break;
                     }
-                    report.add(run(genesis, seed, setting));
+                    report.join(run(genesis, seed, setting).into());
                     let done = done.fetch_add(1, Ordering::Relaxed) + 1;
                     if done.is_multiple_of(100) {
                         tell(done);

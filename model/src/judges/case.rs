@@ -12,11 +12,6 @@ use crate::store::execution::Operation;
 
 pub const SEEN: Eye = Eye::COMMITTED;
 
-/// States of a plan's operation that hold its scope and slot.
-pub fn holds(state: &str) -> bool {
-    matches!(state, "committed" | "sending" | "verifying" | "unresolved")
-}
-
 #[derive(Clone, Copy)]
 pub struct Case<'a> {
     pub tables: &'a Tables,

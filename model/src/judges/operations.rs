@@ -1,14 +1,13 @@
 //! Operations: their states, their holders, their ends (EaR 4, 8.1, 8.5, 8.11).
 
 use bronzeward_core::attempt::ResponseClass;
-use bronzeward_core::time::Span;
 use bronzeward_engine::rows::OperationRow;
 
-use super::case::{Case, holds};
+use super::case::Case;
 use super::{Verdict, violation};
 use crate::change::{Change, Changed};
 use crate::server::LEASE;
-use crate::store::execution::Operation;
+use crate::store::execution::{Operation, holds};
 
 pub fn look(case: &Case<'_>) -> Verdict {
     for change in case.changes {
@@ -114,7 +113,7 @@ fn owners(case: &Case<'_>, before: &OperationRow, after: &OperationRow) -> Verdi
     let asked = case.is_act();
     if generations == 1 {
         // An ingestion's job follows its claim, whose own lapse is judged there.
-        let at = after.lease_until.map(|until| minus(until, LEASE));
+        let at = after.lease_until.map(|until| until - LEASE);
         let live = before
             .lease_until
             .zip(at)
@@ -135,7 +134,7 @@ fn owners(case: &Case<'_>, before: &OperationRow, after: &OperationRow) -> Verdi
         return violation("only the owner moves its operation", said);
     }
     if after.lease_until > before.lease_until && before.kind != "ingest" {
-        let at = after.lease_until.map(|until| minus(until, LEASE));
+        let at = after.lease_until.map(|until| until - LEASE);
         if before
             .lease_until
             .zip(at)
@@ -145,10 +144,6 @@ fn owners(case: &Case<'_>, before: &OperationRow, after: &OperationRow) -> Verdi
         }
     }
     Ok(())
-}
-
-pub fn minus(time: bronzeward_core::time::DbTime, length: Span) -> bronzeward_core::time::DbTime {
-    bronzeward_core::time::DbTime::from_micros(time.as_micros() - length.as_micros())
 }
 
 fn holder(case: &Case<'_>, held: &Operation) -> Verdict {

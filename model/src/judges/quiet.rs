@@ -2,9 +2,10 @@
 
 use bronzeward_core::plan::PlanOperation;
 
-use super::case::{Case, SEEN, holds};
+use super::case::{Case, SEEN};
 use super::{Verdict, violation};
 use crate::sim::State;
+use crate::store::execution::holds;
 
 pub fn look(state: &State) -> Verdict {
     let case = Case {

@@ -7,12 +7,12 @@ use bronzeward_core::id::{HeadId, MachineId, RequestId};
 use bronzeward_core::revision::Etag;
 use bronzeward_engine::rows::{ClaimRow, DraftRow, DraftStateRow, PlanStateRow};
 
-use super::case::{Case, SEEN, holds};
-use super::operations::minus;
+use super::case::{Case, SEEN};
 use super::{Verdict, violation};
 use crate::change::{Change, Changed};
 use crate::server::CLAIM_LEASE;
 use crate::store::authoring::Head;
+use crate::store::execution::holds;
 
 #[derive(Clone, Debug, Default)]
 pub struct Records {
@@ -232,7 +232,7 @@ fn claim(case: &Case<'_>, changed: &Changed<ClaimRow>) -> Verdict {
     if !(0..=1).contains(&generations) {
         return violation("generations go up by one", format!("{id}"));
     }
-    let at = minus(after.lease_until, CLAIM_LEASE);
+    let at = after.lease_until - CLAIM_LEASE;
     if generations == 1 && before.lease_until > at {
         return violation("a live owner is not replaced", format!("{id}"));
     }

@@ -312,7 +312,7 @@ impl Hand {
     }
 
     async fn take_over_some(&self) -> Option<()> {
-        let (operation, generation, ..) = self.pick(|view| view.open_operations())?;
+        let (operation, generation, _) = self.pick(|view| view.open_operations())?;
         self.take_over_operation(operation, generation).await;
         Some(())
     }

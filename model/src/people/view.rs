@@ -12,11 +12,11 @@ use bronzeward_core::id::{
 };
 use bronzeward_core::observation::{Observation, Purpose};
 use bronzeward_core::revision::Etag;
-use bronzeward_core::time::DbTime;
 use bronzeward_engine::ports::store::{EntryKind, HeadKind};
 use bronzeward_engine::rows::{DraftStateRow, MachineStateRow, OperationRow, SourceRevisionId};
 
 use crate::pg::{Eye, Tables};
+use crate::store::execution::holds;
 
 const SEEN: Eye = Eye::COMMITTED;
 
@@ -59,6 +59,10 @@ impl View<'_> {
                     .unwrap_or_default(),
             })
             .collect()
+    }
+
+    pub fn machine(&self, id: MachineId) -> Option<MachineSeen> {
+        self.machines().into_iter().find(|seen| seen.id == id)
     }
 
     pub fn open_drafts(&self) -> Vec<DraftSeen> {
@@ -121,20 +125,14 @@ impl View<'_> {
     }
 
     /// Plans' operations that have not ended.
-    pub fn open_operations(&self) -> Vec<(OperationId, Generation, MachineId, DbTime)> {
+    pub fn open_operations(&self) -> Vec<(OperationId, Generation, MachineId)> {
         let operations = self.0.execution.operations.values(SEEN);
         operations
             .map(|operation| &operation.row)
-            .filter(|row| row.plan.is_some())
-            .filter(|row| {
-                matches!(
-                    row.state.as_str(),
-                    "committed" | "sending" | "verifying" | "unresolved"
-                )
-            })
+            .filter(|row| row.plan.is_some() && holds(&row.state))
             .filter_map(|row| {
                 let fence = row.fence.as_ref()?;
-                Some((row.id, fence.generation, row.machine?, row.created_at))
+                Some((row.id, fence.generation, row.machine?))
             })
             .collect()
     }
@@ -173,7 +171,7 @@ impl View<'_> {
     pub fn lost_answers(&self) -> Vec<LostAnswer> {
         let execution = &self.0.execution;
         let mut lost = Vec::new();
-        for (id, _, machine, _) in self.open_operations() {
+        for (id, _, machine) in self.open_operations() {
             let tries = execution.tries.range(SEEN, (id, 0)..=(id, u8::MAX));
             for (_, attempt) in tries {
                 if execution.accountings.get(SEEN, attempt).is_some() {

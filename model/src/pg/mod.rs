@@ -48,7 +48,7 @@ pub struct Database {
     next: u64,
     /// False while the database's server is down.
     pub down: bool,
-    /// Identity columns; they go back with a restore.
+    /// How many transactions committed, for a sweep's figures.
     pub commits: u64,
 }
 

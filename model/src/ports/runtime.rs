@@ -89,13 +89,6 @@ pub struct Bells {
     rung: BTreeSet<(ProcessId, Wake)>,
 }
 
-impl Bells {
-    /// A process that ended takes its bells with it.
-    pub fn forget(&mut self, process: ProcessId) {
-        self.rung.retain(|(own, _)| *own != process);
-    }
-}
-
 port!(
     /// Wake-ups within one process.
     SimBells

@@ -85,6 +85,6 @@ tables! {
 type Out<T> = Result<T, bronzeward_engine::ports::store::StoreError>;
 
 /// States of a plan's operation that still hold its scope.
-fn holds(state: &str) -> bool {
+pub(crate) fn holds(state: &str) -> bool {
     matches!(state, "committed" | "sending" | "verifying" | "unresolved")
 }

@@ -7,6 +7,8 @@
 pub mod authoring;
 pub mod execution;
 mod guard;
+#[cfg(test)]
+mod testing;
 
 use bronzeward_engine::ports::store::{Snapshot, StoreError, StoreReads, StoreTx};
 

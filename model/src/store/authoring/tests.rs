@@ -2,9 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
-use std::pin::Pin;
-use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll, Waker};
 
 use bronzeward_core::act::{ActEntry, Action};
 use bronzeward_core::canonical::Digest;
@@ -29,141 +26,39 @@ use bronzeward_engine::ports::store::{
     Authorship, ClaimSource, ClaimWrites, Condition, DraftReads, DraftWrites, Guard,
     IdempotencyRecord, InventoryWrites, LockMode, Locks, NewClaim, NewCluster, NewDraft,
     NewFragment, Page, PrincipalReads, PrincipalWrites, ReferenceRow, RequestReads, RequestWrites,
-    SourceReads, SourceWrites, Store, StoreError, TokenReads, TokenWrites, Written,
+    SourceReads, SourceWrites, StoreError, TokenReads, TokenWrites, Written,
 };
 use bronzeward_engine::rows::SourceRevisionId;
 use bronzeward_without::Without;
 
 use super::found;
-use crate::pg::session::{Session, SimStore};
-use crate::sched::{ProcessId, TaskId};
+use crate::pg::session::Session;
 use crate::sim::Sim;
+use crate::store::testing::Run;
 
-type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
-
-/// Tasks that a test moves on one by one.
-struct Run {
-    sim: Arc<Sim>,
-    tasks: Vec<Option<Work>>,
-}
-
-/// What a task came to, once it has.
-struct Came<T>(Arc<Mutex<Option<T>>>);
-
-impl<T> Came<T> {
-    fn done(&self) -> bool {
-        self.0.lock().expect("one thread").is_some()
-    }
-
-    fn take(&self) -> T {
-        let mut slot = self.0.lock().expect("one thread");
-        slot.take().expect("the task is done")
-    }
+/// A founded database with a human, a cluster and a draft.
+fn world(rules: Without) -> Run {
+    let sim = Sim::new(1, rules, false);
+    found(&mut sim.state(), id(1), [7; 32]).expect("an empty database is founded");
+    let mut run = Run::on(sim);
+    run.all(async |mut tx: Session| {
+        tx.ensure_human(id(1), "https://issuer", "ada").await?;
+        tx.insert_cluster(&cluster(), DbTime::from_micros(0))
+            .await?;
+        tx.insert_draft(&draft(), DbTime::from_micros(0)).await?;
+        tx.send_commit().await
+    })
+    .expect("the seed's rows are inserted");
+    run
 }
 
 impl Run {
-    fn without(rules: Without) -> Self {
-        let sim = Sim::new(1, rules, false);
-        found(&mut sim.state(), id(1), [7; 32]).expect("an empty database is founded");
-        let mut run = Self {
-            sim,
-            tasks: Vec::new(),
-        };
-        run.all(async |mut tx: Session| {
-            tx.ensure_human(id(1), "https://issuer", "ada").await?;
-            tx.insert_cluster(&cluster(), DbTime::from_micros(0))
-                .await?;
-            tx.insert_draft(&draft(), DbTime::from_micros(0)).await?;
-            tx.send_commit().await
-        })
-        .expect("the seed's rows are inserted");
-        run
-    }
-
-    fn new() -> Self {
-        Self::without(Without::nothing())
-    }
-
-    /// Begins a transaction's work; it stands at its first scheduling point.
-    fn begin<T: Send + 'static, F>(&mut self, work: impl FnOnce(Session) -> F) -> Came<T>
-    where
-        F: Future<Output = T> + Send + 'static,
-    {
-        let store = SimStore::new(&self.sim, ProcessId(1));
-        let session = self
-            .now(async move { store.begin().await })
-            .expect("it begins");
-        self.spawn(work(session))
-    }
-
-    fn spawn<T: Send + 'static>(
-        &mut self,
-        work: impl Future<Output = T> + Send + 'static,
-    ) -> Came<T> {
-        let slot = Arc::new(Mutex::new(None));
-        let kept = Arc::clone(&slot);
-        self.tasks.push(Some(Box::pin(async move {
-            let outcome = work.await;
-            *kept.lock().expect("one thread") = Some(outcome);
-        })));
-        let task = TaskId(self.tasks.len() - 1);
-        self.sim.state().sched.start(task);
-        Came(slot)
-    }
-
-    /// Moves whatever can move, the earliest task first.
-    fn settle(&mut self) {
-        loop {
-            let fired = {
-                let mut state = self.sim.state();
-                let places = 0..state.sched.ready();
-                let first = places.min_by_key(|place| state.sched.task_at(*place));
-                let Some(place) = first else { return };
-                let (task, _) = state.sched.fire(place);
-                state.sched.current = Some(task);
-                task
-            };
-            let Some(work) = self.tasks[fired.0].as_mut() else {
-                continue;
-            };
-            let mut context = Context::from_waker(Waker::noop());
-            if let Poll::Ready(()) = work.as_mut().poll(&mut context) {
-                self.tasks[fired.0] = None;
-            }
-        }
-    }
-
-    fn now<T: Send + 'static>(&mut self, work: impl Future<Output = T> + Send + 'static) -> T {
-        let came = self.spawn(work);
-        self.settle();
-        came.take()
-    }
-
-    /// A whole transaction that waits for nobody.
-    fn all<T: Send + 'static, F>(&mut self, work: impl FnOnce(Session) -> F) -> T
-    where
-        F: Future<Output = T> + Send + 'static,
-    {
-        let came = self.begin(work);
-        self.settle();
-        came.take()
-    }
-
     /// A transaction that has done something and is still open.
     fn open<F>(&mut self, work: impl FnOnce(Session) -> F) -> Session
     where
         F: Future<Output = Result<Session, StoreError>> + Send + 'static,
     {
         self.all(work).expect("it waits for nobody")
-    }
-
-    fn commit(&mut self, mut tx: Session) {
-        let outcome = self.now(async move { tx.send_commit().await });
-        outcome.expect("it commits");
-    }
-
-    fn rollback(&mut self, mut tx: Session) {
-        self.now(async move { tx.send_rollback().await });
     }
 }
 
@@ -278,7 +173,7 @@ const START: DbTime = DbTime::from_micros(0);
 
 #[test]
 fn a_founded_database_has_its_epoch_and_its_cursor_key() {
-    let mut run = Run::new();
+    let mut run = world(Without::nothing());
     let (row, key) = run.all(async |mut tx: Session| {
         let row = tx.installation().await;
         (row, tx.cursor_key().await)
@@ -291,7 +186,7 @@ fn a_founded_database_has_its_epoch_and_its_cursor_key() {
 
 #[test]
 fn who_ensures_the_same_human_waits_for_the_first_and_then_inserts_nothing() {
-    let mut run = Run::new();
+    let mut run = world(Without::nothing());
     let ensure = async |mut tx: Session, number: u128| {
         tx.ensure_human(id(number), "https://issuer", "bob").await?;
         Ok(tx)
@@ -300,17 +195,17 @@ fn who_ensures_the_same_human_waits_for_the_first_and_then_inserts_nothing() {
     let second = run.begin(move |tx| ensure(tx, 3));
     run.settle();
     assert!(!second.done());
-    run.commit(first);
+    run.commit(first).expect("it commits");
     run.settle();
     let second = second.take().expect("it goes on");
-    run.commit(second);
+    run.commit(second).expect("it commits");
     let found = run.all(async |mut tx: Session| tx.human("https://issuer", "bob").await);
     assert_eq!(found.expect("it reads").expect("one stands").id, id(2));
 }
 
 #[test]
 fn who_ensures_the_same_human_inserts_it_when_the_first_rolls_back() {
-    let mut run = Run::new();
+    let mut run = world(Without::nothing());
     let ensure = async |mut tx: Session, number: u128| {
         tx.ensure_human(id(number), "https://issuer", "bob").await?;
         Ok(tx)
@@ -321,13 +216,13 @@ fn who_ensures_the_same_human_inserts_it_when_the_first_rolls_back() {
     run.rollback(first);
     run.settle();
     let second = second.take().expect("it goes on");
-    run.commit(second);
+    run.commit(second).expect("it commits");
     let found = run.all(async |mut tx: Session| tx.human("https://issuer", "bob").await);
     assert_eq!(found.expect("it reads").expect("one stands").id, id(3));
 }
 
 fn two_tokens(rules: Without) -> Result<(), StoreError> {
-    let mut run = Run::without(rules);
+    let mut run = world(rules);
     run.all(async |mut tx: Session| {
         tx.insert_service(id(5), "robot", id(1)).await?;
         tx.send_commit().await
@@ -341,10 +236,10 @@ fn two_tokens(rules: Without) -> Result<(), StoreError> {
     let second = run.begin(move |tx| insert(tx, 2));
     run.settle();
     assert_eq!(second.done(), rules.drops(Rule::OneTokenPerIdentity));
-    run.commit(first);
+    run.commit(first).expect("it commits");
     run.settle();
     let outcome: Result<Session, StoreError> = second.take();
-    outcome.map(|tx| run.commit(tx))
+    outcome.and_then(|tx| run.commit(tx))
 }
 
 #[test]
@@ -357,7 +252,7 @@ fn a_second_unrevoked_token_waits_and_is_refused_unless_its_index_is_dropped() {
 
 #[test]
 fn a_revoked_token_makes_room_for_the_next() {
-    let mut run = Run::new();
+    let mut run = world(Without::nothing());
     let outcome = run.all(async |mut tx: Session| {
         tx.insert_service(id(5), "robot", id(1)).await?;
         tx.insert_token(&token(1, 5), START).await?;
@@ -377,7 +272,7 @@ fn a_revoked_token_makes_room_for_the_next() {
 #[test]
 fn a_token_of_a_human_role_fails_the_schemas_check_unless_it_is_dropped() {
     let insert = |rules: Without| {
-        let mut run = Run::without(rules);
+        let mut run = world(rules);
         run.all(async |mut tx: Session| {
             tx.insert_service(id(5), "robot", id(1)).await?;
             let mut token = token(1, 5);
@@ -399,7 +294,7 @@ async fn advance(tx: &mut Session, from: i64) -> Result<Written, StoreError> {
 
 #[test]
 fn the_second_of_two_compare_and_sets_waits_and_is_then_stale() {
-    let mut run = Run::new();
+    let mut run = world(Without::nothing());
     let first = run.open(async |mut tx: Session| {
         assert_eq!(advance(&mut tx, 1).await?, Written::Written);
         Ok(tx)
@@ -407,14 +302,14 @@ fn the_second_of_two_compare_and_sets_waits_and_is_then_stale() {
     let second = run.begin(async |mut tx: Session| advance(&mut tx, 1).await);
     run.settle();
     assert!(!second.done());
-    run.commit(first);
+    run.commit(first).expect("it commits");
     run.settle();
     assert_eq!(second.take(), Ok(Written::Stale));
 }
 
 #[test]
 fn the_second_compare_and_set_is_written_when_the_first_rolls_back() {
-    let mut run = Run::new();
+    let mut run = world(Without::nothing());
     let first = run.open(async |mut tx: Session| {
         assert_eq!(advance(&mut tx, 1).await?, Written::Written);
         Ok(tx)
@@ -428,7 +323,7 @@ fn the_second_compare_and_set_is_written_when_the_first_rolls_back() {
 
 #[test]
 fn an_update_whose_guard_does_not_fit_waits_for_nobody() {
-    let mut run = Run::new();
+    let mut run = world(Without::nothing());
     let first = run.open(async |mut tx: Session| {
         assert_eq!(advance(&mut tx, 1).await?, Written::Written);
         Ok(tx)
@@ -436,12 +331,12 @@ fn an_update_whose_guard_does_not_fit_waits_for_nobody() {
     // It would fit what the first has written and not committed.
     let second = run.all(async |mut tx: Session| advance(&mut tx, 2).await);
     assert_eq!(second, Ok(Written::Stale));
-    run.commit(first);
+    run.commit(first).expect("it commits");
 }
 
 #[test]
 fn a_foreign_key_waits_for_who_holds_its_row_for_update() {
-    let mut run = Run::new();
+    let mut run = world(Without::nothing());
     let holder = run.open(async |mut tx: Session| {
         tx.lock_draft(id(1), LockMode::Update).await?;
         Ok(tx)
@@ -456,7 +351,7 @@ fn a_foreign_key_waits_for_who_holds_its_row_for_update() {
 
 #[test]
 fn a_foreign_key_waits_for_no_weaker_lock_and_refuses_a_row_that_is_not_there() {
-    let mut run = Run::new();
+    let mut run = world(Without::nothing());
     let holder = run.open(async |mut tx: Session| {
         tx.lock_draft(id(1), LockMode::NoKeyUpdate).await?;
         Ok(tx)
@@ -477,7 +372,7 @@ fn a_foreign_key_waits_for_no_weaker_lock_and_refuses_a_row_that_is_not_there() 
 
 #[test]
 fn a_live_claim_of_a_key_refuses_another_until_it_ends() {
-    let mut run = Run::new();
+    let mut run = world(Without::nothing());
     let outcome = run.all(async |mut tx: Session| {
         tx.insert_claim(&claim(1)).await?;
         tx.send_commit().await
@@ -501,7 +396,7 @@ fn a_live_claim_of_a_key_refuses_another_until_it_ends() {
 
 #[test]
 fn a_lock_of_rows_gives_them_as_they_are_after_the_wait() {
-    let mut run = Run::new();
+    let mut run = world(Without::nothing());
     let first = run.open(async |mut tx: Session| {
         assert_eq!(advance(&mut tx, 1).await?, Written::Written);
         Ok(tx)
@@ -511,7 +406,7 @@ fn a_lock_of_rows_gives_them_as_they_are_after_the_wait() {
     let seen = reads.expect("it reads").expect("it stands");
     assert_eq!(seen.etag.revision, Revision(1));
     assert!(!locks.done());
-    run.commit(first);
+    run.commit(first).expect("it commits");
     run.settle();
     let row = locks.take().expect("it locks").expect("it stands");
     assert_eq!(row.etag.revision, Revision(2));
@@ -519,7 +414,7 @@ fn a_lock_of_rows_gives_them_as_they_are_after_the_wait() {
 
 #[test]
 fn who_shares_the_installation_does_not_pass_who_waits_for_it_alone() {
-    let mut run = Run::new();
+    let mut run = world(Without::nothing());
     let lock = async |mut tx: Session, mode: LockMode| {
         tx.lock_installation(Some(mode)).await?;
         Ok(tx)
@@ -542,7 +437,7 @@ fn who_shares_the_installation_does_not_pass_who_waits_for_it_alone() {
 
 #[test]
 fn two_who_lock_crosswise_end_with_one_victim() {
-    let mut run = Run::new();
+    let mut run = world(Without::nothing());
     let principal = async |tx: &mut Session| {
         let one = BTreeMap::from([(PrincipalId::from_bits(1), Some(LockMode::Update))]);
         tx.lock_principals(&one).await
@@ -567,7 +462,7 @@ fn two_who_lock_crosswise_end_with_one_victim() {
 
 #[test]
 fn acts_are_read_in_the_order_of_their_recording() {
-    let mut run = Run::new();
+    let mut run = world(Without::nothing());
     let rows = run.all(async |mut tx: Session| {
         for number in [3, 1, 2] {
             let at = tx.lock_acts(true).await?;
@@ -590,7 +485,7 @@ fn acts_are_read_in_the_order_of_their_recording() {
 
 #[test]
 fn a_record_whose_act_is_not_written_fails_the_commit() {
-    let mut run = Run::new();
+    let mut run = world(Without::nothing());
     let commit = |run: &mut Run, with_act: bool| {
         run.all(async move |mut tx: Session| {
             let of = record(id(1));
@@ -660,7 +555,7 @@ fn fragment() -> NewFragment {
 
 #[test]
 fn references_complete_their_revision_and_come_from_its_own_transaction_only() {
-    let mut run = Run::new();
+    let mut run = world(Without::nothing());
     let revision = SourceRevisionId::Fragment(id(1));
     let inserted = run.all(async move |mut tx: Session| {
         let (text, row) = text();

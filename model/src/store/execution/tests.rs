@@ -1,10 +1,5 @@
 //! The families' statements, interleaved by hand: who waits, for whom, and what is then so.
 
-use std::future::Future;
-use std::pin::Pin;
-use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll, Waker};
-
 use bronzeward_core::attempt::{Attempt, Response, ResponseClass};
 use bronzeward_core::canonical::Digest;
 use bronzeward_core::dependency::{Class, Classification};
@@ -21,132 +16,28 @@ use bronzeward_core::scope::ScopeState;
 use bronzeward_core::time::DbTime;
 use bronzeward_engine::ports::store::{
     Condition, Dependency, Guard, JobReads, JobWrites, NewEntry, NewJob, NewRelease, NewWork,
-    OperationWrites, Page, ReleaseReads, ReleaseWrites, Seed, Store, StoreError, TimelineReads,
+    OperationWrites, Page, ReleaseReads, ReleaseWrites, Seed, StoreError, TimelineReads,
     TimelineWrites, Written,
 };
 use bronzeward_engine::rows::{MachineRow, MachineStateRow};
 use bronzeward_without::Without;
 
-use crate::pg::session::{Session, SimStore};
-use crate::sched::{ProcessId, TaskId};
+use crate::pg::session::Session;
+use crate::sched::ProcessId;
 use crate::sim::Sim;
+use crate::store::testing::Run;
 
-type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
-
-/// Tasks that a test moves on until none can.
-struct Run {
-    sim: Arc<Sim>,
-    tasks: Vec<Option<Work>>,
-}
-
-/// What a task came to, once it has.
-struct Came<T>(Arc<Mutex<Option<T>>>);
-
-impl<T> Came<T> {
-    fn done(&self) -> bool {
-        self.0.lock().expect("one thread").is_some()
-    }
-
-    fn take(&self) -> T {
-        let mut slot = self.0.lock().expect("one thread");
-        slot.take().expect("the task is done")
-    }
-}
-
-impl Run {
-    /// A database with one machine.
-    fn without(rules: Without) -> Self {
-        let sim = Sim::new(1, rules, false);
-        {
-            let mut state = sim.state();
-            let tx = state.db.begin(ProcessId::WORLD, START);
-            let row = machine();
-            state.db.put(tx, |t| &mut t.authoring.machines, row.id, row);
-            state.commit(tx).expect("it commits");
-        }
-        Self {
-            sim,
-            tasks: Vec::new(),
-        }
-    }
-
-    fn new() -> Self {
-        Self::without(Without::nothing())
-    }
-
-    /// Begins a transaction's work and moves it as far as it gets.
-    fn begin<T: Send + 'static, F>(&mut self, work: impl FnOnce(Session) -> F) -> Came<T>
-    where
-        F: Future<Output = T> + Send + 'static,
+/// A database with one machine.
+fn world(rules: Without) -> Run {
+    let sim = Sim::new(1, rules, false);
     {
-        let store = SimStore::new(&self.sim, ProcessId(1));
-        let session = self.now(async move { store.begin().await });
-        let came = self.spawn(work(session.expect("it begins")));
-        self.settle();
-        came
+        let mut state = sim.state();
+        let tx = state.db.begin(ProcessId::WORLD, START);
+        let row = machine();
+        state.db.put(tx, |t| &mut t.authoring.machines, row.id, row);
+        state.commit(tx).expect("it commits");
     }
-
-    /// A transaction that waits for nobody.
-    fn all<T: Send + 'static, F>(&mut self, work: impl FnOnce(Session) -> F) -> T
-    where
-        F: Future<Output = T> + Send + 'static,
-    {
-        self.begin(work).take()
-    }
-
-    fn spawn<T: Send + 'static>(
-        &mut self,
-        work: impl Future<Output = T> + Send + 'static,
-    ) -> Came<T> {
-        let slot = Arc::new(Mutex::new(None));
-        let kept = Arc::clone(&slot);
-        self.tasks.push(Some(Box::pin(async move {
-            let outcome = work.await;
-            *kept.lock().expect("one thread") = Some(outcome);
-        })));
-        let task = TaskId(self.tasks.len() - 1);
-        self.sim.state().sched.start(task);
-        Came(slot)
-    }
-
-    fn now<T: Send + 'static>(&mut self, work: impl Future<Output = T> + Send + 'static) -> T {
-        let came = self.spawn(work);
-        self.settle();
-        came.take()
-    }
-
-    /// Moves whatever can move, the earliest task first.
-    fn settle(&mut self) {
-        loop {
-            let fired = {
-                let mut state = self.sim.state();
-                let places = 0..state.sched.ready();
-                let first = places.min_by_key(|place| state.sched.task_at(*place));
-                let Some(place) = first else { return };
-                let (task, _) = state.sched.fire(place);
-                state.sched.current = Some(task);
-                task
-            };
-            let Some(work) = self.tasks[fired.0].as_mut() else {
-                continue;
-            };
-            let mut context = Context::from_waker(Waker::noop());
-            if let Poll::Ready(()) = work.as_mut().poll(&mut context) {
-                self.tasks[fired.0] = None;
-            }
-        }
-    }
-
-    fn commit(&mut self, mut tx: Session) -> Result<(), StoreError> {
-        let outcome = self.now(async move { tx.send_commit().await });
-        self.settle();
-        outcome
-    }
-
-    fn rollback(&mut self, mut tx: Session) {
-        self.now(async move { tx.send_rollback().await });
-        self.settle();
-    }
+    Run::on(sim)
 }
 
 const START: DbTime = DbTime::from_micros(0);
@@ -241,7 +132,7 @@ async fn inserting(mut tx: Session, number: u128) -> Result<Session, StoreError>
 
 /// A database with a queued job, and one transaction that has claimed it and is open.
 fn claimed() -> (Run, Session) {
-    let mut run = Run::new();
+    let mut run = world(Without::nothing());
     let tx = run.all(|tx| inserting(tx, 1)).expect("it inserts");
     run.commit(tx).expect("it commits");
     let (tx, own) = run.all(|tx| owning(tx, queued())).expect("it writes");
@@ -253,6 +144,7 @@ fn claimed() -> (Run, Session) {
 fn a_claim_waits_for_another_and_finds_its_guard_gone() {
     let (mut run, first) = claimed();
     let second = run.begin(|tx| owning(tx, queued()));
+    run.settle();
     assert!(!second.done());
     run.commit(first).expect("it commits");
     let (_, own) = second.take().expect("it goes on");
@@ -263,6 +155,7 @@ fn a_claim_waits_for_another_and_finds_its_guard_gone() {
 fn a_claim_that_waited_for_one_rolled_back_is_made() {
     let (mut run, first) = claimed();
     let second = run.begin(|tx| owning(tx, queued()));
+    run.settle();
     run.rollback(first);
     let (_, own) = second.take().expect("it goes on");
     assert_eq!(own, Written::Written);
@@ -289,9 +182,10 @@ fn a_claimed_job_is_no_candidate_before_its_lease_ends() {
 }
 
 fn two_publications(rules: Without, first_commits: bool) -> Result<(), StoreError> {
-    let mut run = Run::without(rules);
+    let mut run = world(rules);
     let first = run.all(|tx| inserting(tx, 1)).expect("it inserts");
     let second = run.begin(|tx| inserting(tx, 2));
+    run.settle();
     match first_commits {
         true => run.commit(first)?,
         false => run.rollback(first),
@@ -315,7 +209,7 @@ fn without_its_index_a_second_active_publication_stands() {
 
 #[test]
 fn entries_are_numbered_in_the_order_of_their_commits_and_read_by_operation() {
-    let mut run = Run::new();
+    let mut run = world(Without::nothing());
     let tx = run.all(|tx| inserting(tx, 1)).expect("it inserts");
     run.commit(tx).expect("it commits");
     let append = async |mut tx: Session, kind| {
@@ -325,6 +219,7 @@ fn entries_are_numbered_in_the_order_of_their_commits_and_read_by_operation() {
     let (first, revision) = run.all(|tx| append(tx, "commitment")).expect("it appends");
     assert_eq!(revision, TimelineRevision(1));
     let second = run.begin(|tx| append(tx, "attempt"));
+    run.settle();
     assert!(!second.done());
     run.commit(first).expect("it commits");
     let (second, revision) = second.take().expect("it goes on");
@@ -346,7 +241,7 @@ fn entries_are_numbered_in_the_order_of_their_commits_and_read_by_operation() {
 
 #[test]
 fn an_entry_rolled_back_leaves_no_gap() {
-    let mut run = Run::new();
+    let mut run = world(Without::nothing());
     let append = async |mut tx: Session| {
         let revision = tx.append_entry(id(1), &entry("freeze", None)).await?;
         Ok::<_, StoreError>((tx, revision))
@@ -381,7 +276,7 @@ fn attempt() -> Attempt {
 }
 
 fn two_responses(rules: Without) -> Result<(), StoreError> {
-    let mut run = Run::without(rules);
+    let mut run = world(rules);
     {
         let mut state = run.sim.state();
         let tx = state.db.begin(ProcessId::WORLD, START);
@@ -406,6 +301,7 @@ fn two_responses(rules: Without) -> Result<(), StoreError> {
     };
     let first = run.all(answer)?;
     let second = run.begin(answer);
+    run.settle();
     run.commit(first)?;
     let second = second.take()?;
     run.commit(second)
@@ -439,7 +335,7 @@ fn seed(number: u128) -> Seed {
 
 #[test]
 fn who_seeds_a_version_that_another_seeds_waits_and_leaves_its_row() {
-    let mut run = Run::new();
+    let mut run = world(Without::nothing());
     let seeding = async |mut tx: Session, number| {
         tx.seed_statuses(&[seed(number)], START).await?;
         Ok::<_, StoreError>(tx)
@@ -447,6 +343,7 @@ fn who_seeds_a_version_that_another_seeds_waits_and_leaves_its_row() {
     let first = run.all(|tx| seeding(tx, 1)).expect("it seeds");
     // Another creation time of the same number of a path is the same to the index.
     let second = run.begin(|tx| seeding(tx, 2));
+    run.settle();
     assert!(!second.done());
     run.commit(first).expect("it commits");
     let second = second.take().expect("it goes on");
@@ -459,7 +356,7 @@ fn who_seeds_a_version_that_another_seeds_waits_and_leaves_its_row() {
 
 #[test]
 fn a_release_that_covers_no_machine_is_refused_at_its_commit() {
-    let mut run = Run::new();
+    let mut run = world(Without::nothing());
     let new = NewRelease {
         id: id(1),
         cluster: id(1),

@@ -5,12 +5,11 @@
 use std::collections::BTreeMap;
 
 use bronzeward_core::generation::GenerationPath;
-use bronzeward_core::secret::{Plaintext, Value};
+use bronzeward_core::secret::Value;
 use bronzeward_core::time::DbTime;
-use bronzeward_engine::ports::provider::Ciphertext;
 
 use super::super::super::times;
-use super::{Contents, Data, Identity, Key, KeyState, KeyVersion, KvPath, Vault, Version, serial};
+use super::{Contents, Data, Identity, Key, KeyState, KeyVersion, KvPath, Vault, Version};
 
 impl Vault {
     /// Writes a version, and answers its creation time.
@@ -55,14 +54,6 @@ impl Vault {
         self.contents.secrets.remove(&path);
     }
 
-    /// Prunes what is older than a version.
-    pub fn prune(&mut self, path: KvPath, oldest: u64) {
-        if let Some(secret) = self.contents.secrets.get_mut(&path) {
-            secret.versions.retain(|number, _| *number >= oldest);
-            secret.oldest = oldest;
-        }
-    }
-
     pub fn generations(&self) -> impl Iterator<Item = GenerationPath> + '_ {
         self.contents.secrets.keys().filter_map(|path| match path {
             KvPath::Generation(path) => Some(*path),
@@ -77,11 +68,6 @@ impl Vault {
             Data::Generation(value) => Some(value),
             Data::Talosconfig(_) | Data::Foreign => None,
         }
-    }
-
-    /// The text of a ciphertext, whatever became of its key: for judges.
-    pub fn sealed_text(&self, ciphertext: &Ciphertext) -> Option<&Plaintext> {
-        self.texts.get(&serial(ciphertext)?).map(|(_, text)| text)
     }
 
     /// Makes a key that is not there.
@@ -133,10 +119,6 @@ impl Vault {
 
     pub fn seal(&mut self, until: DbTime) {
         self.sealed_until = Some(until);
-    }
-
-    pub fn unseal(&mut self) {
-        self.sealed_until = None;
     }
 
     pub fn deny(&mut self, identity: Identity, until: DbTime) {

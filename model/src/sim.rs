@@ -161,10 +161,22 @@ impl State {
         }
     }
 
+    /// The connections of a process end at once, each with its transaction.
+    pub fn cut(&mut self, process: ProcessId) {
+        self.end_open(|of| of == process);
+    }
+
     /// The database's server stops at once: every open transaction is gone.
     pub fn crash_database(&mut self) {
         self.db.down = true;
-        for (id, _) in self.db.open_transactions() {
+        self.end_open(|_| true);
+    }
+
+    fn end_open(&mut self, ends: impl Fn(ProcessId) -> bool) {
+        for (id, process) in self.db.open_transactions() {
+            if !ends(process) {
+                continue;
+            }
             let leaf = self.db.locks.leaf_of(id);
             self.end_transaction(id, false, false);
             if let Some(leaf) = leaf {

@@ -1,7 +1,9 @@
 //! The lock manager: row locks as PostgreSQL grants them, and advisory locks.
 //!
-//! A request for a row that is compatible with its holders passes the queue; conflicting ones
-//! wait in the order of their coming. An advisory lock's queue is fair. A wait that closes a
+//! A request for a row that is compatible with its holders passes the queue, as does one for an
+//! advisory lock only of who holds it already. What waits goes on when its holders let it, but
+//! never before an earlier request that it conflicts with: PostgreSQL's tuple lock. Who holds
+//! the row already takes no place in that queue. A wait that closes a
 //! circle makes one transaction of it a victim. Never in this module: a statement.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -44,6 +46,8 @@ struct Waiter {
     tx: TxId,
     mode: LockMode,
     leaf: LeafId,
+    /// It held the lock in another mode when it asked: it waits for holders only.
+    member: bool,
 }
 
 #[derive(Debug, Default)]
@@ -56,6 +60,15 @@ impl Lock {
     fn free_for(&self, tx: TxId, mode: LockMode) -> bool {
         let mut others = self.holders.iter().filter(|(holder, _)| *holder != tx);
         !others.any(|(_, held)| conflict(mode, *held))
+    }
+
+    /// The requests before this place that it may not pass.
+    fn before(&self, place: usize) -> impl Iterator<Item = TxId> + '_ {
+        let waiter = &self.queue[place];
+        let passes = if waiter.member { 0 } else { place };
+        let before = self.queue.iter().take(passes);
+        let before = before.filter(|other| !other.member && conflict(waiter.mode, other.mode));
+        before.map(|other| other.tx)
     }
 
     fn hold(&mut self, tx: TxId, mode: LockMode) {
@@ -99,7 +112,12 @@ impl Locks {
             return Asked::Granted;
         }
         let leaf = leaf();
-        lock.queue.push_back(Waiter { tx, mode, leaf });
+        lock.queue.push_back(Waiter {
+            tx,
+            mode,
+            leaf,
+            member: holds,
+        });
         self.waiting.insert(tx, what);
         Asked::Waits
     }
@@ -121,8 +139,7 @@ impl Locks {
             .map(|waiter| waiter.leaf)
     }
 
-    /// Whom a waiting transaction waits for: conflicting holders and, in a fair queue, who
-    /// stands before it.
+    /// Whom a waiting transaction waits for: conflicting holders, and who stands before it.
     fn waits_for(&self, tx: TxId) -> Vec<TxId> {
         let Some(what) = self.waiting.get(&tx) else {
             return Vec::new();
@@ -132,14 +149,10 @@ impl Locks {
             return Vec::new();
         };
         let mode = lock.queue[place].mode;
-        let holders = lock.holders.iter().copied();
-        let before = lock.queue.iter().take(place);
-        let before = before.map(|waiter| (waiter.tx, waiter.mode));
-        holders
-            .chain(before)
-            .filter(|(other, held)| *other != tx && conflict(mode, *held))
-            .map(|(other, _)| other)
-            .collect()
+        let holders = lock.holders.iter();
+        let holders = holders.filter(|(other, held)| *other != tx && conflict(mode, *held));
+        let holders = holders.map(|(other, _)| *other);
+        holders.chain(lock.before(place)).collect()
     }
 
     /// The transactions of a circle of waits through `tx`, if it closed one.
@@ -186,19 +199,16 @@ impl Locks {
         let Some(lock) = self.locks.get_mut(&what) else {
             return;
         };
-        let fair = matches!(what, Lockable::Advisory(..));
         let mut place = 0;
         while place < lock.queue.len() {
             let (tx, mode) = (lock.queue[place].tx, lock.queue[place].mode);
-            if lock.free_for(tx, mode) {
+            if lock.free_for(tx, mode) && lock.before(place).next().is_none() {
                 lock.hold(tx, mode);
                 if let Some(waiter) = lock.queue.remove(place) {
                     woken.push(waiter.leaf);
                 }
                 self.waiting.remove(&tx);
                 self.held.entry(tx).or_default().insert(what);
-            } else if fair {
-                break;
             } else {
                 place += 1;
             }

@@ -30,6 +30,8 @@ impl SimStore {
 
 enum Kind {
     Transaction(TxId),
+    /// A snapshot before its first statement, which fixes the state that it sees.
+    Beginning,
     Snapshot(Box<Tables>),
 }
 
@@ -51,6 +53,9 @@ pub struct Session {
     process: ProcessId,
     kind: Kind,
     link: Link,
+    /// A statement has failed, and its caller knows: what follows is a fault of the caller, as
+    /// the adapter has it.
+    told: bool,
 }
 
 impl Store for SimStore {
@@ -76,8 +81,7 @@ impl Store for SimStore {
         if state.db.down || state.loses_connection(self.process) {
             return Err(StoreError::Unavailable);
         }
-        let tables = Box::new(state.db.tables.clone());
-        Ok(self.session(Kind::Snapshot(tables)))
+        Ok(self.session(Kind::Beginning))
     }
 }
 
@@ -88,6 +92,7 @@ impl SimStore {
             process: self.process,
             kind,
             link: Link::Up,
+            told: false,
         }
     }
 }
@@ -97,7 +102,7 @@ impl Session {
         match self.kind {
             Kind::Transaction(id) => Ok(id),
             // A snapshot has no write of the port; the types of the engine see to it.
-            Kind::Snapshot(_) => Err(StoreError::Fault),
+            Kind::Beginning | Kind::Snapshot(_) => Err(StoreError::Fault),
         }
     }
 
@@ -107,17 +112,27 @@ impl Session {
         let sim = Arc::clone(&self.sim);
         let mut state = sim.state();
         state.trace(self.process, what);
-        if self.link != Link::Up {
-            return Err(StoreError::Unavailable);
+        if self.told {
+            return Err(StoreError::Fault);
         }
         if state.loses_connection(self.process) {
             self.lose(&mut state);
             return Err(StoreError::Unavailable);
         }
-        self.usable(&mut state)
+        self.usable(&mut state)?;
+        if matches!(self.kind, Kind::Beginning) {
+            self.kind = Kind::Snapshot(Box::new(state.db.tables.clone()));
+        }
+        Ok(())
     }
 
     fn usable(&mut self, state: &mut State) -> Result<(), StoreError> {
+        let usable = self.stands(state);
+        self.told |= usable.is_err();
+        usable
+    }
+
+    fn stands(&mut self, state: &mut State) -> Result<(), StoreError> {
         let Kind::Transaction(id) = self.kind else {
             return match state.db.down {
                 true => Err(StoreError::Unavailable),
@@ -137,6 +152,7 @@ impl Session {
     /// until then.
     fn lose(&mut self, state: &mut State) {
         self.link = Link::Lost;
+        self.told = true;
         if let Kind::Transaction(id) = self.kind {
             let late = state.rng.bool();
             state.end_transaction(id, false, late);
@@ -156,6 +172,7 @@ impl Session {
     /// The same within a statement that has begun.
     pub(crate) fn look<T>(&self, look: impl FnOnce(&Tables, Eye) -> T) -> T {
         match &self.kind {
+            Kind::Beginning => look(&self.sim.state().db.tables, Eye::COMMITTED),
             Kind::Snapshot(tables) => look(tables, Eye::COMMITTED),
             Kind::Transaction(id) => look(&self.sim.state().db.tables, Eye(Some(*id))),
         }
@@ -178,6 +195,7 @@ impl Session {
     /// Fails the statement, and the transaction with it.
     pub(crate) fn fail<T>(&mut self, why: StoreError) -> Result<T, StoreError> {
         let id = self.id()?;
+        self.told = true;
         self.sim.state().fail_transaction(id, why);
         Err(why)
     }
@@ -286,8 +304,9 @@ impl Session {
     /// COMMIT: its answer may be lost, whether it arrived or not.
     pub(crate) async fn send_commit(&mut self) -> Result<(), StoreError> {
         let id = self.id()?;
-        if self.link != Link::Up {
-            return Err(StoreError::Unavailable);
+        if self.told {
+            self.send_rollback().await;
+            return Err(StoreError::Fault);
         }
         self.link = Link::Committing;
         Leaf::new(&self.sim, Wait::Point).await;

@@ -7,6 +7,7 @@
 pub mod authoring;
 pub mod execution;
 mod guard;
+mod update;
 
 use bronzeward_engine::ports::store::{Snapshot, StoreError, StoreReads, StoreTx};
 

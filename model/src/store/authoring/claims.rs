@@ -233,6 +233,8 @@ impl ClaimWrites for Session {
         let drift = adoption == new.drift.is_some() && (!adoption || row.source == "machine");
         self.check("staging_claim_drift", drift)?;
         self.checks(&CLAIMS, &row)?;
+        self.key_free(&CLAIMS, "staging_claim_pkey", &new.id)
+            .await?;
         if let Some(key) = &new.key {
             let taken = |tables: &Tables, me: TxId| -> Taken {
                 let claims = &tables.authoring.claims;

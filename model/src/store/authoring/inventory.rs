@@ -131,6 +131,7 @@ impl InventoryReads for Session {
 impl InventoryWrites for Session {
     async fn insert_cluster(&mut self, new: &NewCluster, at: DbTime) -> Result<(), StoreError> {
         self.statement("insert cluster").await?;
+        self.key_free(&CLUSTERS, "cluster_pkey", &new.id).await?;
         let taken = |tables: &Tables, me: TxId| -> Taken {
             let clusters = &tables.authoring.clusters;
             clusters.taken(me, None, |row| row.talos_cluster == new.talos_cluster)
@@ -153,6 +154,7 @@ impl InventoryWrites for Session {
 
     async fn insert_machine(&mut self, new: &NewMachine, at: DbTime) -> Result<(), StoreError> {
         self.statement("insert machine").await?;
+        self.key_free(&MACHINES, "machine_pkey", &new.id).await?;
         let index = match new.key {
             IdentityKey::SmbiosUuid(_) => "machine_smbios_uuid_key",
             IdentityKey::TalosNodeId(_) => "machine_talos_node_id_key",

@@ -253,6 +253,7 @@ impl TokenWrites for Session {
         responsible: PrincipalId,
     ) -> Result<(), StoreError> {
         self.statement("insert service identity").await?;
+        self.key_free(&PRINCIPALS, "principal_pkey", &id).await?;
         let taken = |tables: &Tables, me: TxId| -> Taken {
             let principals = &tables.authoring.principals;
             principals.taken(me, None, |row| is_service(row, name))
@@ -283,6 +284,8 @@ impl TokenWrites for Session {
             issued_at,
         };
         self.checks(&TOKENS, &row)?;
+        self.key_free(&TOKENS, "automation_token_pkey", &token.id)
+            .await?;
         let owner = token.owner;
         let taken = |tables: &Tables, me: TxId| -> Taken {
             let tokens = &tables.authoring.tokens;

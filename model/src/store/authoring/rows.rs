@@ -5,7 +5,6 @@
 //! meaning.
 
 use std::ops::Bound;
-use std::sync::Arc;
 
 use bronzeward_core::id::HeadId;
 use bronzeward_core::time::DbTime;
@@ -127,6 +126,21 @@ impl Session {
         self.select_rows(of, stand, mode).await
     }
 
+    /// The primary key of an INSERT, which is the first index that refuses it: a table with
+    /// further unique indexes asks for it before those, and [`Self::insert_row`] once more.
+    pub(super) async fn key_free<K: Ord, V>(
+        &mut self,
+        of: &Of<K, V>,
+        primary: &'static str,
+        key: &K,
+    ) -> Result<(), StoreError>
+    where
+        K: Clone,
+    {
+        let taken = |tables: &Tables, me: TxId| (of.see)(tables).key_taken(me, key);
+        self.unique(primary, taken).await
+    }
+
     /// What an INSERT does to its table, in a statement that has begun: checks, then the
     /// primary key.
     pub(super) async fn insert_row<K, V>(
@@ -141,8 +155,7 @@ impl Session {
         V: Row<K>,
     {
         self.checks(of, &row)?;
-        let taken = |tables: &Tables, me: TxId| (of.see)(tables).key_taken(me, &key);
-        self.unique(primary, taken).await?;
+        self.key_free(of, primary, &key).await?;
         self.write(|db, me, _| db.put(me, of.table, key, row))
     }
 
@@ -168,9 +181,7 @@ impl Session {
         }
     }
 
-    /// What an UPDATE by key does, in a statement that has begun: a row that does not fit as
-    /// the statement sees it is passed over without a wait; one that does is locked, and must
-    /// fit again if it was changed during the wait.
+    /// What an UPDATE by key does, in a statement that has begun.
     pub(super) async fn update_row<K, V>(
         &mut self,
         of: &Of<K, V>,
@@ -182,18 +193,8 @@ impl Session {
         K: Ord + Clone + Send + 'static,
         V: Row<K> + Clone,
     {
-        let bits = (of.bits)(&key);
-        let now = self.now();
-        let seen = self.look(|tables, eye| (of.see)(tables).arc(eye, &key));
-        let Some(seen) = seen.filter(|row| fits(row, now)) else {
-            return Ok(written(false));
-        };
-        self.lock_row(of.relation, bits, LockMode::NoKeyUpdate)
-            .await?;
-        let now = self.now();
-        let latest = self.look(|tables, eye| (of.see)(tables).arc(eye, &key));
-        let still = |row: &Arc<V>| Arc::ptr_eq(row, &seen) || fits(row, now);
-        let Some(latest) = latest.filter(still) else {
+        let lock = (of.relation, (of.bits)(&key));
+        let Some(latest) = self.target(of.see, lock, &key, fits).await? else {
             return Ok(written(false));
         };
         let mut row = V::clone(&latest);

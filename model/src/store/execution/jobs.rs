@@ -162,6 +162,8 @@ impl Session {
             self.check(constraint, false)?;
         }
         self.write(|db, _, _| new.seq = db.tables.next())?;
+        self.key_kept::<_, Operation>(&new.row.id, "operation_pkey")
+            .await?;
         self.free_for(&new, None).await?;
         let named = [
             maybe(Relation::Machine, new.row.machine),

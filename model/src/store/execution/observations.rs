@@ -136,6 +136,8 @@ impl ObservationReads for Session {
 impl ObservationWrites for Session {
     async fn insert_observation_start(&mut self, started: &Started) -> Out<()> {
         self.statement("insert observation's start").await?;
+        self.key_kept::<_, Started>(&started.id, "observation_start_pkey")
+            .await?;
         let place = (started.machine, started.basis.0);
         let unique = "observation_start_machine_id_basis_key";
         self.insert_kept(place, started.id, unique).await?;

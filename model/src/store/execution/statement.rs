@@ -77,6 +77,17 @@ impl Session {
         self.write(|db, id, _| db.put(id, V::of_mut, key, version))
     }
 
+    /// The primary key of an INSERT, which is the first index that refuses it: a table with
+    /// further unique indexes asks for it before those, and [`Self::insert_kept`] once more.
+    pub(super) async fn key_kept<K, V>(&mut self, key: &K, primary: &'static str) -> Out<()>
+    where
+        K: Ord + Clone,
+        V: Kept<K>,
+    {
+        self.unique(primary, |tables, me| V::of(tables).key_taken(me, key))
+            .await
+    }
+
     /// Inserts under a free primary key, within a statement that has begun.
     pub(super) async fn insert_kept<K, V>(
         &mut self,
@@ -88,14 +99,11 @@ impl Session {
         K: Ord + Clone + Send + Sync + 'static,
         V: Kept<K>,
     {
-        self.unique(primary, |tables, me| V::of(tables).key_taken(me, &key))
-            .await?;
+        self.key_kept::<K, V>(&key, primary).await?;
         self.put_kept(key, version)
     }
 
-    /// The row of an UPDATE by key, locked: its latest version, or none where it is not there
-    /// or `holds` is false. As PostgreSQL does, the condition is looked at before the lock, and
-    /// after it again only where the row was changed while the statement waited.
+    /// The row of an UPDATE by key, locked, or none where it is not there or does not hold.
     pub(super) async fn target_kept<K, V>(
         &mut self,
         lock: (Relation, u128),
@@ -106,16 +114,8 @@ impl Session {
         K: Ord + Clone + Send + Sync + 'static,
         V: Kept<K>,
     {
-        let found = self.kept_version::<K, V>(key);
-        let Some(found) = found.filter(|version| holds(version, self.now())) else {
-            return Ok(None);
-        };
-        self.lock_row(lock.0, lock.1, LockMode::NoKeyUpdate).await?;
-        let Some(latest) = self.kept_version::<K, V>(key) else {
-            return Ok(None);
-        };
-        let matches = Arc::ptr_eq(&found, &latest) || holds(&latest, self.now());
-        Ok(matches.then(|| V::clone(&latest)))
+        let found = self.target(V::of, lock, key, holds).await?;
+        Ok(found.map(|row| V::clone(&row)))
     }
 
     /// The version of a row that a statement sees now.

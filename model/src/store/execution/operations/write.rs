@@ -124,6 +124,8 @@ impl OperationWrites for Session {
             },
             check,
         };
+        self.key_kept::<_, AttemptRow>(&new.id, "attempt_pkey")
+            .await?;
         let number = (new.operation, new.number);
         self.insert_kept(number, new.id, "attempt_operation_id_number_key")
             .await?;
@@ -260,6 +262,8 @@ impl OperationWrites for Session {
     async fn insert_drift(&mut self, new: &OpenDrift, at: DbTime) -> Out<()> {
         self.statement("insert drift").await?;
         let machine = new.machine;
+        let key = (machine, new.revision.0);
+        self.key_kept::<_, Drift>(&key, "drift_record_pkey").await?;
         self.unique("drift_open", |tables, me| {
             let open = |row: &Drift| row.drift.machine == machine && row.closed.is_none();
             tables.execution.drifts.taken(me, None, open)
@@ -270,7 +274,6 @@ impl OperationWrites for Session {
             opened_at: at,
             closed: None,
         };
-        let key = (machine, new.revision.0);
         self.insert_kept(key, opened, "drift_record_pkey").await?;
         let named = [
             Some(row(Relation::Machine, machine)),

@@ -78,6 +78,8 @@ impl PlanWrites for Session {
     async fn insert_approval(&mut self, new: &Approval, machine: MachineId, act: ActId) -> Out<()> {
         self.statement("insert approval").await?;
         let (plan, epoch) = (new.plan, new.epoch);
+        self.key_kept::<_, ApprovalRecord>(&new.id, "approval_pkey")
+            .await?;
         self.unique("approval_plan_epoch_key", |tables, me| {
             let approvals = &tables.execution.approvals;
             let same = |of: &ApprovalRecord| of.approval.plan == plan && of.approval.epoch == epoch;

@@ -123,6 +123,7 @@ impl Session {
     async fn insert_release_row(&mut self, new: &NewRelease, at: DbTime) -> Out<()> {
         self.statement("insert release").await?;
         let bound = new.bound;
+        self.key_kept::<_, Release>(&new.id, "release_pkey").await?;
         self.unique("release_draft_revision_key", |tables, me| {
             let releases = &tables.execution.releases;
             releases.taken(me, None, |of: &Release| {
@@ -220,6 +221,7 @@ impl ReleaseWrites for Session {
     async fn insert_head(&mut self, new: &NewHead, at: DbTime) -> Out<()> {
         self.statement("insert head").await?;
         let (kind, cluster, subject) = (new.kind, new.cluster, &new.subject);
+        self.key_kept::<_, Head>(&new.id, "head_pkey").await?;
         self.unique("head_name_key", |tables, me| {
             let heads = &tables.authoring.heads;
             heads.taken(me, None, |head: &Head| {

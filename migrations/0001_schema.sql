@@ -725,6 +725,8 @@ CREATE TABLE observation_start (
         (purpose = 'publication') = (publication_generation IS NOT NULL)
         AND (purpose <> 'publication' OR (operation_id IS NOT NULL AND plan_id IS NULL)))
 );
+CREATE INDEX observation_start_drift ON observation_start (machine_id, started_at)
+    WHERE purpose = 'drift';
 COMMENT ON TABLE observation_start IS
     'PA §6.1.1, EaR 4.1: recorded before the remote read; basis is the revision of its started entry. Immutable.';
 
@@ -1240,7 +1242,7 @@ CREATE TABLE scope_freeze (
     revision     bigint NOT NULL,
     principal_id idn_id NOT NULL REFERENCES principal (id),
     role         role_name NOT NULL,
-    reason       reason_text NOT NULL,
+    reason       reason_text,
     epoch        ep_id NOT NULL REFERENCES recovery_epoch (id),
     act_id       act_id NOT NULL REFERENCES act (id) DEFERRABLE INITIALLY DEFERRED,
     at           timestamptz NOT NULL,

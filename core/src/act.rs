@@ -6,7 +6,7 @@
 
 use crate::id::{ActId, EpochId, Id, Kind, RequestId};
 use crate::idempotency::IdempotencyKey;
-use crate::principal::Actor;
+use crate::principal::{Actor, Role};
 
 /// What an act did: the kebab-case word an act is listed with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -58,6 +58,8 @@ pub struct ActDraft {
     /// Minted with the body, since effects and timeline entries name it.
     pub id: ActId,
     pub action: Action,
+    /// The role it is recorded under, where the act itself decided that (PA §10.3).
+    pub role: Option<Role>,
     /// Identifiers of what it touched, in the order of the action's own account.
     pub subjects: Vec<String>,
 }
@@ -67,8 +69,16 @@ impl ActDraft {
         Self {
             id,
             action,
+            role: None,
             subjects: Vec::new(),
         }
+    }
+
+    /// Under this role, whichever the request was let in under.
+    #[must_use]
+    pub const fn under(mut self, role: Role) -> Self {
+        self.role = Some(role);
+        self
     }
 
     #[must_use]
@@ -87,7 +97,10 @@ impl ActDraft {
     ) -> ActEntry {
         ActEntry {
             id: self.id,
-            actor,
+            actor: Actor {
+                role: self.role.unwrap_or(actor.role),
+                ..actor
+            },
             action: self.action,
             subjects: self.subjects,
             key,

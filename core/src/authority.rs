@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::id::{PlanId, PrincipalId};
 use crate::principal::{PrincipalKind, Role, Roles, Signed};
+use crate::problem::{Member, Problem, ProblemCode};
 use crate::rules::{Rule, Rules};
 
 /// Why a principal may not act.
@@ -19,6 +20,29 @@ pub enum Forbidden {
     HumanOnly { qualifying: Vec<Role> },
     /// A publisher that did not create the plan it would cancel.
     NotCreator { plan: PlanId },
+}
+
+impl Forbidden {
+    /// 403 `forbidden`, naming the roles that would do.
+    pub fn problem(&self) -> Problem {
+        let named =
+            |qualifying: &[Role]| Member::List(qualifying.iter().map(Member::text).collect());
+        let problem = Problem::new(ProblemCode::Forbidden);
+        match self {
+            Forbidden::NoRole { qualifying } => problem
+                .say("No role held allows this request.")
+                .with("roles", named(qualifying)),
+            Forbidden::HumanOnly { qualifying } => problem
+                .say("Only a human may make this request.")
+                .with("roles", named(qualifying)),
+            Forbidden::NotCreator { plan } => problem
+                .say("As a publisher, only the creator of plan ")
+                .name(plan)
+                .say(" may cancel it.")
+                .with("roles", named(&CANCELLATION_ROLES))
+                .naming("plan", plan),
+        }
+    }
 }
 
 /// The role an act is recorded under: the first of `allowed`, in its order, that the

@@ -10,6 +10,7 @@ use crate::observation::{Observation, Purpose};
 use crate::release::Applied;
 use crate::revision::TimelineRevision;
 use crate::rules::{Rule, Rules};
+use crate::time::{DbTime, Span};
 
 /// Why a drift record was closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -153,6 +154,36 @@ pub fn detect<R: Rules>(rules: &R, facts: &Facts<'_>) -> Detection {
     }
 }
 
+/// Whether a machine is due to be read for drift at `now`. `last` is when its latest such
+/// reading began, or when the operation that set its Applied was made, if that was later: it
+/// was read then too. Up to a tenth of the interval is added, of the machine's own, so that
+/// machines that were adopted together drift apart; every controller finds the same.
+pub fn due(interval: Span, machine: MachineId, last: DbTime, now: DbTime) -> bool {
+    now >= last + interval + jitter(interval, machine, last)
+}
+
+fn jitter(interval: Span, machine: MachineId, last: DbTime) -> Span {
+    let longest = interval.as_micros() / 10;
+    let [low, high] = halves(machine.bits());
+    // The finalizer of splitmix64: every bit of the seed reaches every bit of the result.
+    let mut mixed = low ^ high ^ last.as_micros().cast_unsigned();
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^= mixed >> 31;
+    let within = mixed % longest.unsigned_abs().saturating_add(1);
+    Span::micros(within.cast_signed())
+}
+
+fn halves(bits: u128) -> [u64; 2] {
+    let bytes = bits.to_le_bytes();
+    let half = |from: usize| {
+        let mut eight = [0; 8];
+        eight.copy_from_slice(&bytes[from..from + 8]);
+        u64::from_le_bytes(eight)
+    };
+    [half(0), half(8)]
+}
+
 /// The operation whose request, accounted for as lost, shows on the node after all
 /// (EaR 5.2).
 fn late_landing<R: Rules>(
@@ -232,6 +263,27 @@ mod tests {
                 accounted: None,
             },
         )
+    }
+
+    #[test]
+    fn machines_read_at_one_time_become_due_apart_within_a_tenth_of_the_interval() {
+        let (interval, last) = (Span::seconds(300), at(0));
+        let first_due = |bits: u128| {
+            let machine = MachineId::from_bits(bits);
+            (300..=330)
+                .find(|seconds| due(interval, machine, last, at(*seconds)))
+                .unwrap()
+        };
+        let times: std::collections::BTreeSet<i64> = (1..100).map(first_due).collect();
+        assert!(times.len() > 20, "{times:?}");
+        assert!((1..100).all(|bits| !due(interval, MachineId::from_bits(bits), last, at(299))));
+        // A reading later, the same machine is due at another distance.
+        let machine = MachineId::from_bits(1);
+        let lengths: std::collections::BTreeSet<i64> = (0..20)
+            .map(|last| jitter(interval, machine, at(last)).as_micros())
+            .collect();
+        assert!(lengths.len() > 10);
+        assert!(due(Span::seconds(0), machine, last, last));
     }
 
     #[test]

@@ -103,6 +103,8 @@ pub enum Subject {
 pub struct Principal {
     pub id: PrincipalId,
     pub subject: Subject,
+    /// The display name that a human's token carried last, if any did.
+    pub display: Option<String>,
     pub created_at: DbTime,
     /// When its identity was revoked; for good (PA §10.4).
     pub revoked_at: Option<DbTime>,

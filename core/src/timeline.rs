@@ -165,6 +165,8 @@ pub enum Data {
         to: OperationState,
         cause: Option<&'static str>,
         observation: Option<ObservationId>,
+        /// What a human gave, where a human decided it.
+        reason: Option<String>,
     },
     AppliedChange {
         release: ReleaseId,
@@ -370,6 +372,7 @@ mod tests {
             to: OperationState::Committed,
             cause: None,
             observation: None,
+            reason: None,
         };
         assert_eq!(state.operation(), Some(operation));
         assert_eq!(Data::Freeze { reason: None }.operation(), None);

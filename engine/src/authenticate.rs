@@ -91,7 +91,7 @@ pub struct Authenticated {
     pub subject: WhoAmI,
     pub roles: Roles,
     pub expires_at: DbTime,
-    /// The display name its token carries.
+    /// The display name its token carries, where its row has another.
     pub display: Option<String>,
     /// The installation state read once it authenticated.
     pub read: EpochRead,
@@ -134,9 +134,7 @@ impl<W: World> Authenticator<'_, W> {
             let presented = TokenText::parse(credential).ok_or(NotAuthenticated::Refused)?;
             return self.service(&presented).await;
         }
-        let mut snapshot = self.db.store().snapshot().await.map_err(unreadable)?;
-        let now = snapshot.clock().await.map_err(unreadable)?;
-        snapshot.close().await;
+        let now = self.db.store().clock().await.map_err(unreadable)?;
         let claims = match self.humans.verify(credential, now).await {
             Ok(claims) => claims,
             Err(HumanTokenRefusal::Refused) => return Err(NotAuthenticated::Refused),
@@ -158,6 +156,7 @@ impl<W: World> Authenticator<'_, W> {
         if revoked || !self.db.rules().holds(Rule::DeniedSubjects, !denied) {
             return Err(NotAuthenticated::Revoked);
         }
+        let told = row.as_ref().and_then(|row| row.display.clone());
         Ok(Authenticated {
             principal: row.map(|row| row.id),
             kind: PrincipalKind::Human,
@@ -167,7 +166,7 @@ impl<W: World> Authenticator<'_, W> {
                 subject: claims.subject,
             },
             expires_at: claims.expires_at,
-            display: claims.display,
+            display: claims.display.filter(|name| told.as_ref() != Some(name)),
             read,
         })
     }
@@ -215,7 +214,8 @@ impl<W: World> Authenticator<'_, W> {
     }
 
     /// The principal of an admitted mutating request: a human's row is made on first use, in
-    /// a transaction of its own, and its display name follows the token (PA §10).
+    /// a transaction of its own, and its display name follows the token (PA §10); a name that
+    /// stands there already is not written again.
     pub async fn principal(&self, who: &Authenticated) -> Result<PrincipalId, Refused> {
         let (issuer, subject) = match (&who.subject, who.principal) {
             (WhoAmI::Service { .. }, Some(id)) => return Ok(id),

@@ -17,10 +17,12 @@ use bronzeward_core::principal::{By, Controller};
 use bronzeward_core::time::DbTime;
 use bronzeward_core::timeline::Data;
 
+use crate::ports::Alert;
 use crate::ports::node::{Asked, NodeReader, ReadLimits, TalosAccess};
 use crate::ports::provider::ExecutorSecrets;
 use crate::ports::store::{LockMode, NewEntry, StoreTx};
 use crate::rows::{MachineRow, OperationRow};
+use crate::tx::dispatch::{Log, drift};
 use crate::tx::{Abort, Failure, Kind, OpenTx, transact};
 use crate::world::{Db, World};
 
@@ -40,11 +42,39 @@ pub struct Wanted {
     pub asked: Asked,
 }
 
+impl Wanted {
+    /// A reading of a machine by its current endpoint, for no plan and no operation.
+    pub const fn of_machine(
+        id: ObservationId,
+        machine: MachineId,
+        purpose: Purpose,
+        asked: Asked,
+    ) -> Self {
+        Self {
+            id,
+            machine,
+            purpose,
+            plan: None,
+            operation: None,
+            route: None,
+            fence: None,
+            asked,
+        }
+    }
+}
+
 /// A cluster's Talos access as one use reads it, with the version that is recorded. It has
 /// no Debug.
 pub struct Accessed {
     pub access: TalosAccess,
     pub version: AccessVersion,
+}
+
+/// A reading that was taken to detect drift.
+pub struct Detected {
+    pub observation: Observation,
+    pub accessed: Option<Accessed>,
+    pub alert: Option<Alert>,
 }
 
 /// Why an observation was not recorded.
@@ -99,17 +129,54 @@ impl<W: World> Observer<W> {
         wanted: &Wanted,
     ) -> Result<(Observation, Option<Accessed>), Failure<Refusal>> {
         let (started, cluster) = self.begin(wanted).await?;
-        let (values, accessed) = match self.access(cluster).await {
-            Ok(accessed) => {
-                let values = self.read(&started, &accessed, wanted.asked).await;
-                (values, Some(accessed))
-            }
-            Err(values) => (*values, None),
-        };
+        let (values, accessed) = self.reading(&started, cluster, wanted.asked).await;
         let observation = self
             .complete(started, values, wanted.fence.as_ref())
             .await?;
         Ok((observation, accessed))
+    }
+
+    /// The same for a reading that is taken to detect drift (EaR 6.1): the machine's record
+    /// is opened, extended or closed by it in the transaction that records it. The alert is
+    /// the caller's to raise.
+    pub async fn detect(&self, wanted: &Wanted) -> Result<Detected, Failure<Refusal>> {
+        let (started, cluster) = self.begin(wanted).await?;
+        let (values, accessed) = self.reading(&started, cluster, wanted.asked).await;
+        let (observation, alert) = self
+            .record_detecting(started, values, wanted.fence.as_ref())
+            .await?;
+        Ok(Detected {
+            observation,
+            accessed,
+            alert,
+        })
+    }
+
+    /// Records such a reading and what it makes of the machine's record, in one transaction.
+    pub async fn record_detecting(
+        &self,
+        started: Started,
+        values: Values,
+        fence: Option<&Fence>,
+    ) -> Result<(Observation, Option<Alert>), Failure<Refusal>> {
+        let committed = transact(self.db.store(), Kind::Job, async |tx| {
+            let (mut open, machine, at) = self
+                .admitted(tx, started.machine, started.operation, fence)
+                .await?;
+            let observation = record_completion(&mut open, &machine, &started, &values, at).await?;
+            let mut log = Log {
+                rows: open.rows(),
+                machine: machine.id,
+                plan: started.plan,
+                by: By::Controller(started.controller.clone()),
+                epoch: started.controller.epoch,
+                at,
+            };
+            let alert = drift::observed(&self.db.rules(), &mut log, &machine, &observation).await?;
+            open.done((observation, alert))
+        })
+        .await?;
+        Ok(committed.into_inner())
     }
 
     /// Records that a read begins. The *started* entry's revision is the read's basis.
@@ -201,6 +268,22 @@ impl<W: World> Observer<W> {
                     ..Values::none(Unread::TalosAccessUnavailable)
                 }))
             }
+        }
+    }
+
+    /// The access and the node's values; where the access gives none, what is recorded instead.
+    async fn reading(
+        &self,
+        started: &Started,
+        cluster: ClusterId,
+        asked: Asked,
+    ) -> (Values, Option<Accessed>) {
+        match self.access(cluster).await {
+            Ok(accessed) => {
+                let values = self.read(started, &accessed, asked).await;
+                (values, Some(accessed))
+            }
+            Err(values) => (*values, None),
         }
     }
 

@@ -181,11 +181,28 @@ impl<W: World> Requests<'_, W> {
         F: FnOnce(Tx<RawTx<W>, InstallationState>, Held<Installation>) -> Fut + Clone + Send + Sync,
         Fut: Future<Output = BodyResult<RawTx<W>>> + Send,
     {
+        self.run_leaving(admitted, mode, |read| read, body).await
+    }
+
+    /// [`Self::run`] for an act that changes the installation's state: its answer, its record
+    /// and its act are of the state it leaves in place (PA §9.1).
+    pub(crate) async fn run_leaving<F, Fut>(
+        &self,
+        admitted: &Admitted,
+        mode: Option<LockMode>,
+        leaves: impl Fn(EpochRead) -> EpochRead + Copy + Send + Sync,
+        body: F,
+    ) -> Result<Answer, NotDone>
+    where
+        F: FnOnce(Tx<RawTx<W>, InstallationState>, Held<Installation>) -> Fut + Clone + Send + Sync,
+        Fut: Future<Output = BodyResult<RawTx<W>>> + Send,
+    {
         if let Some(answer) = self.first_lookup(admitted).await? {
             return Ok(answer);
         }
         let outcome = transact(self.db.store(), Kind::Request, async |tx| {
-            self.in_transaction(admitted, mode, body.clone(), tx).await
+            self.in_transaction(admitted, mode, leaves, body.clone(), tx)
+                .await
         })
         .await;
         match outcome {
@@ -208,6 +225,7 @@ impl<W: World> Requests<'_, W> {
         &self,
         admitted: &Admitted,
         mode: Option<LockMode>,
+        leaves: impl Fn(EpochRead) -> EpochRead + Send,
         body: F,
         tx: Tx<RawTx<W>, Start>,
     ) -> Result<crate::tx::Ended<RawTx<W>, Answer>, Abort<InnerRefusal>>
@@ -252,6 +270,7 @@ impl<W: World> Requests<'_, W> {
             Err(Abort::Store(error)) => return Err(Abort::Store(error)),
         };
         let at = acts.at();
+        let read = leaves(read);
         let entry = act.by(
             admitted.actor,
             Some(admitted.key.clone()),
@@ -349,7 +368,7 @@ impl<W: World> Requests<'_, W> {
         let found = Found {
             same_request,
             epoch: record.epoch,
-            foreign_entry: false,
+            foreign_entry: self.db.start().is_foreign(record.epoch),
         };
         let refusal = match look_up(
             &self.db.rules(),
@@ -408,7 +427,8 @@ impl<W: World> Requests<'_, W> {
     }
 }
 
-fn unreadable() -> Refused {
+/// 503 for a read that failed.
+pub(crate) fn unreadable() -> Refused {
     Problem::dependency_unavailable("The database could not be read.").into()
 }
 

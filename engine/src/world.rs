@@ -10,6 +10,7 @@ use bronzeward_core::attempt::Recorded;
 use bronzeward_core::epoch::ProcessEpoch;
 use bronzeward_core::fence::Owner;
 use bronzeward_core::id::{EpochId, Id};
+use bronzeward_core::installation::StartMode;
 use bronzeward_core::revision::EtagToken;
 use bronzeward_core::rules::Rules;
 
@@ -20,6 +21,7 @@ use crate::ports::provider::{
 use crate::ports::renderer::Renderer;
 use crate::ports::store::Store;
 use crate::ports::{AlertSink, Entropy, HumanTokens, Notifier, Tasks, Timer};
+use crate::start::Start;
 use crate::tx::Committed;
 
 /// A world's transactions and snapshots.
@@ -63,8 +65,8 @@ pub trait World: Send + Sync + 'static {
     type Renderer: Renderer + 'static;
 }
 
-/// Who this process is to the fences (PA §5.1): its owner string and the epoch it read
-/// at its start.
+/// Who this process is to the fences (PA §5.1): its owner string and the epoch it may issue
+/// ownership in, which is the one it read at its start until its own recovery entry commits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Process {
     pub owner: Owner,
@@ -115,6 +117,7 @@ pub struct Db<W: World> {
     entropy: Arc<W::Entropy>,
     rules: W::Rules,
     process: Arc<Process>,
+    start: Arc<Start>,
 }
 
 impl<W: World> Clone for Db<W> {
@@ -124,6 +127,7 @@ impl<W: World> Clone for Db<W> {
             entropy: Arc::clone(&self.entropy),
             rules: self.rules,
             process: Arc::clone(&self.process),
+            start: Arc::clone(&self.start),
         }
     }
 }
@@ -140,7 +144,27 @@ impl<W: World> Db<W> {
             entropy,
             rules,
             process: Arc::new(process),
+            start: Arc::default(),
         }
+    }
+
+    /// The same of a process started for recovery (PA §12.2). Copies made of the result
+    /// share its start: the entry of one is the entry of all.
+    #[must_use]
+    pub fn for_recovery(self) -> Self {
+        Self {
+            start: Arc::new(Start::recovery()),
+            ..self
+        }
+    }
+
+    /// How this process was started, and what its recovery entry minted.
+    pub fn start_mode(&self) -> StartMode {
+        self.start.mode(self.process.epoch.0)
+    }
+
+    pub(crate) fn start(&self) -> &Start {
+        &self.start
     }
 
     pub fn store(&self) -> &W::Store {
@@ -151,8 +175,17 @@ impl<W: World> Db<W> {
         self.rules
     }
 
-    pub fn process(&self) -> &Process {
-        &self.process
+    /// This process as it may act now: the epoch is its entry's once that has committed.
+    pub fn process(&self) -> Process {
+        Process {
+            owner: self.process.owner.clone(),
+            epoch: self.epoch(),
+        }
+    }
+
+    fn epoch(&self) -> ProcessEpoch {
+        let read_at_start = self.process.epoch.0;
+        self.start.mode(read_at_start).process_epoch(read_at_start)
     }
 
     /// A fresh identifier.
@@ -181,6 +214,6 @@ impl<W: World> Db<W> {
 
     /// Whether this process may issue ownership in `current` (PA §5.1).
     pub fn admits(&self, current: EpochId) -> bool {
-        self.process.epoch.admits(&self.rules, current).is_ok()
+        self.epoch().admits(&self.rules, current).is_ok()
     }
 }

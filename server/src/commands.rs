@@ -16,10 +16,12 @@ use bronzeward_postgres::store::PgStore;
 use bronzeward_wake::Shutdown;
 use clap::{Parser, Subcommand};
 use tokio::signal::unix::{SignalKind, signal};
+use tracing_subscriber::fmt::format::FmtSpan;
 
 use crate::config::Config;
+use crate::orphans;
 use crate::parts::SystemEntropy;
-use crate::run::{self, ServeError};
+use crate::run::{self, ServeError, Starting};
 use crate::tokens::{self, TokenCommand};
 
 #[derive(Debug, Parser)]
@@ -39,11 +41,23 @@ pub enum Command {
     Serve {
         #[arg(long)]
         config: PathBuf,
+        /// After a restore: serve nothing but recovery entry until that has committed, and
+        /// carry nothing out until a restart without this.
+        #[arg(long)]
+        recovery_start: bool,
     },
     /// Bring the database to this binary's schema, with the service stopped.
     Migrate {
         #[arg(long)]
         config: PathBuf,
+    },
+    /// Report generations that no committed reference names. Changes nothing.
+    Orphans {
+        #[arg(long)]
+        config: PathBuf,
+        /// One cluster's; all that the provider lists without it.
+        #[arg(long)]
+        cluster: Option<String>,
     },
     /// Automation tokens, with access to the database.
     Token {
@@ -63,6 +77,8 @@ pub async fn process<R: Rules, D: Renderer + 'static>(
     tracing_subscriber::fmt()
         .json()
         .with_writer(std::io::stderr)
+        // How long a span took; spans are of level debug, which an operator asks for.
+        .with_span_events(FmtSpan::CLOSE)
         .with_env_filter(
             tracing_subscriber::EnvFilter::try_from_default_env()
                 .unwrap_or_else(|_| "info,tower=warn,hyper=warn".into()),
@@ -93,14 +109,24 @@ pub async fn run<R: Rules, D: Renderer + 'static>(
     around: impl FnOnce(MachineryRenderer) -> D,
 ) -> Result<Vec<String>, ServeError> {
     match cli.command {
-        Command::Serve { config } => {
+        Command::Serve {
+            config,
+            recovery_start,
+        } => {
+            let starting = match recovery_start {
+                true => Starting::Recovery,
+                false => Starting::Normal,
+            };
             let config = Config::read(&config)?;
             let shutdown = Shutdown::new();
             stop_on_signal(shutdown.clone())?;
-            run::serve(config, rules, around, shutdown).await?;
+            run::serve(config, rules, starting, around, shutdown).await?;
             Ok(Vec::new())
         }
         Command::Migrate { config } => migrate(&Config::read(&config)?).await,
+        Command::Orphans { config, cluster } => {
+            orphans::run(&Config::read(&config)?, cluster.as_deref(), rules).await
+        }
         Command::Token { command } => tokens::run(command, rules).await,
     }
 }

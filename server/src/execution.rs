@@ -86,6 +86,7 @@ pub fn controller<R: Rules, D: Renderer + 'static>(
         longest_pause: execution.drift_interval.0.max(INTERVAL),
         lease: Span::from(lease),
         recovery_interval: execution.recovery_interval.0,
+        drift_interval: execution.drift_interval.0,
         settling: SETTLING,
     };
     Ok(Some(Controller::new(parts, settings)))

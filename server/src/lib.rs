@@ -8,6 +8,7 @@ pub mod commands;
 pub mod config;
 mod execution;
 mod ingestion;
+mod orphans;
 pub mod parts;
 mod publication;
 pub mod run;

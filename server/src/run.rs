@@ -8,7 +8,6 @@ use bronzeward_api::bodies::server::PlanDefaults as ServedDefaults;
 use bronzeward_core::epoch::ProcessEpoch;
 use bronzeward_core::fence::Owner;
 use bronzeward_core::id::PrincipalId;
-use bronzeward_core::installation::StartMode;
 use bronzeward_core::principal::Role;
 use bronzeward_core::rules::Rules;
 use bronzeward_core::time::Span;
@@ -52,6 +51,8 @@ pub enum ServeError {
     Slow,
     #[error("the listener failed")]
     Listener,
+    #[error("orphans: {0}")]
+    Orphans(bronzeward_engine::orphans::Failed),
     #[error("token: {0}")]
     Token(bronzeward_engine::tokens::Refusal),
 }
@@ -77,16 +78,26 @@ pub fn sessions(database: &Database) -> Result<Sessions, ServeError> {
     Ok(settings)
 }
 
+/// How a server is started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Starting {
+    Normal,
+    /// After a restore: nothing is served but liveness and recovery entry until that has
+    /// committed, and nothing is carried out until a restart without it (PA §12.2).
+    Recovery,
+}
+
 /// Runs a server until a shutdown is asked for. `around` is what stands before the renderer:
 /// nothing, or a test's gate.
 pub async fn serve<R: Rules, D: Renderer + 'static>(
     config: Config,
     rules: R,
+    starting: Starting,
     around: impl FnOnce(MachineryRenderer) -> D,
     shutdown: Shutdown,
 ) -> Result<(), ServeError> {
-    let starting = start(&config, rules, around, &shutdown);
-    let (app, listener) = tokio::time::timeout(STARTING, starting)
+    let started = start(&config, rules, starting, around, &shutdown);
+    let (app, listener) = tokio::time::timeout(STARTING, started)
         .await
         .map_err(|_| ServeError::Slow)??;
     let address = listener.local_addr().map_err(|_| ServeError::Listener)?;
@@ -110,6 +121,7 @@ pub async fn serve<R: Rules, D: Renderer + 'static>(
 async fn start<R: Rules, D: Renderer + 'static>(
     config: &Config,
     rules: R,
+    starting: Starting,
     around: impl FnOnce(MachineryRenderer) -> D,
     shutdown: &Shutdown,
 ) -> Result<(Arc<App<Real<R, D>>>, TcpListener), ServeError> {
@@ -126,6 +138,10 @@ async fn start<R: Rules, D: Renderer + 'static>(
         epoch: ProcessEpoch(epoch),
     };
     let db: Db<Real<R, D>> = Db::new(store, Arc::clone(&entropy), rules, process);
+    let db = match starting {
+        Starting::Normal => db,
+        Starting::Recovery => db.for_recovery(),
+    };
     let ingestion = config.provider.as_ref().map(ingestion).transpose()?;
     let ingestion = ingestion.map(Arc::new);
     let renderer = crate::ingestion::renderer(config).await?;
@@ -136,7 +152,9 @@ async fn start<R: Rules, D: Renderer + 'static>(
         tokio::spawn(async move { ingester.sweeps(every).await });
     }
     let notifier = Arc::new(Bells::default());
-    if let Some(worker) = crate::publication::worker(config, &db, renderer.as_ref(), &notifier)? {
+    let worker = crate::publication::worker(config, &db, renderer.as_ref(), &notifier)?;
+    // A recovery start runs no job worker; its controller only observes.
+    if let Some(worker) = worker.filter(|_| starting == Starting::Normal) {
         let stop = shutdown.clone();
         tokio::spawn(async move { worker.run(stop.wait()).await });
     }
@@ -157,7 +175,6 @@ async fn start<R: Rules, D: Renderer + 'static>(
         renderer,
         notifier,
         cursor_key: CursorKey::new(cursor_key),
-        start: StartMode::Normal,
         controller_lease: config
             .execution
             .as_ref()

@@ -97,7 +97,7 @@ impl TokenCommand {
 /// Runs the tool; the lines are for the operator's terminal.
 pub async fn run<R: Rules>(command: TokenCommand, rules: R) -> Result<Vec<String>, ServeError> {
     let config = Config::read(command.config())?;
-    let db: Db<Real<R>> = database(&config, rules).await?;
+    let db: Db<Real<R>> = database(&config, rules, "token-tool").await?;
     let access = run::access(&config)?;
     let tokens = Tokens {
         db: &db,
@@ -156,7 +156,12 @@ pub async fn run<R: Rules>(command: TokenCommand, rules: R) -> Result<Vec<String
     }
 }
 
-async fn database<R: Rules>(config: &Config, rules: R) -> Result<Db<Real<R>>, ServeError> {
+/// The database half of a world for a command of the operator's, named `tool` where it writes.
+pub(crate) async fn database<R: Rules>(
+    config: &Config,
+    rules: R,
+    tool: &str,
+) -> Result<Db<Real<R>>, ServeError> {
     let unread = |_| part("database", "could not be read");
     let pool = Pool::new(run::sessions(&config.database)?).map_err(unread)?;
     migrate::check(&pool).await?;
@@ -164,8 +169,8 @@ async fn database<R: Rules>(config: &Config, rules: R) -> Result<Db<Real<R>>, Se
     let mut snapshot = store.snapshot().await.map_err(unread)?;
     let installation = snapshot.installation().await.map_err(unread)?;
     snapshot.close().await;
-    let owner = Owner::new("token-tool", std::process::id(), SystemEntropy.bits())
-        .map_err(|_| part("token", "no owner string could be made"))?;
+    let owner = Owner::new(tool, std::process::id(), SystemEntropy.bits())
+        .map_err(|_| part("owner", "no owner string could be made"))?;
     let process = Process {
         owner,
         epoch: ProcessEpoch(installation.epoch),

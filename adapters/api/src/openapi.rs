@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 use crate::bodies::problem::Problem;
 use crate::id;
-use crate::routes::{self, Access, Parameter, Route};
+use crate::routes::{self, Access, Parameter, Route, RouteId};
 
 /// The whole document.
 pub fn document() -> Value {
@@ -258,7 +258,8 @@ fn problem_statuses(route: &Route) -> Vec<u16> {
     if route.mutates() {
         statuses.extend([412, 422, 428]);
     }
-    if !route.implemented {
+    // An ingestion can be asked for with a review, whose routes are not served yet.
+    if !route.implemented || route.id == RouteId::StartIngestion {
         statuses.push(501);
     }
     statuses.sort_unstable();

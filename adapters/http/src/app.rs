@@ -13,7 +13,6 @@ use axum::extract::{RawPathParams, Request};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodFilter, on};
 use bronzeward_api::routes::{self, RouteId, Verb};
-use bronzeward_core::installation::StartMode;
 use bronzeward_core::problem::{Problem, ProblemCode};
 use bronzeward_core::time::Span;
 use bronzeward_engine::authenticate::{Access, Authenticated, Authenticator, NotAuthenticated};
@@ -57,7 +56,6 @@ pub struct App<W: World> {
     pub renderer: Option<Arc<W::Renderer>>,
     pub notifier: Arc<W::Notifier>,
     pub cursor_key: CursorKey,
-    pub start: StartMode,
     /// The lease an operation is taken over with; none in a process without a controller.
     pub controller_lease: Option<Span>,
     pub served: Served,
@@ -212,7 +210,7 @@ async fn answered<W: World>(
     let who = app.authenticate(&parts.headers, &reads).await?;
     let rules = app.db.rules();
     let role = authorise::authorise(&rules, route, who.kind, &who.roles)?;
-    authorise::serves(&rules, route, app.start)?;
+    authorise::serves(&rules, route, app.db.start_mode())?;
     authorise::implemented(route)?;
     let call = Call::new(app, route, params, who, role, parts, body)?;
     handlers::dispatch(call).await.map_err(NotServed::Handler)

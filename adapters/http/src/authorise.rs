@@ -6,10 +6,10 @@
 
 use bronzeward_api::bodies::common::Role as WireRole;
 use bronzeward_api::routes::{Access, Route, Start};
-use bronzeward_core::authority::{self, Forbidden};
+use bronzeward_core::authority;
 use bronzeward_core::installation::StartMode;
 use bronzeward_core::principal::{PrincipalKind, Role, Roles};
-use bronzeward_core::problem::{Member, Problem, ProblemCode};
+use bronzeward_core::problem::{Problem, ProblemCode};
 use bronzeward_core::rules::Rules;
 
 /// Core's role of a wire role.
@@ -36,28 +36,8 @@ pub fn authorise<R: Rules>(
             let allowed: Vec<Role> = route.access.roles().iter().map(|one| role(*one)).collect();
             authority::authorise(rules, kind, held, &allowed, route.human_only)
                 .map(Some)
-                .map_err(|refusal| forbidden(&refusal))
+                .map_err(|refusal| refusal.problem())
         }
-    }
-}
-
-/// 403 `forbidden`, naming the roles that would do.
-pub fn forbidden(refusal: &Forbidden) -> Problem {
-    let named = |qualifying: &[Role]| Member::List(qualifying.iter().map(Member::text).collect());
-    let problem = Problem::new(ProblemCode::Forbidden);
-    match refusal {
-        Forbidden::NoRole { qualifying } => problem
-            .say("No role held allows this request.")
-            .with("roles", named(qualifying)),
-        Forbidden::HumanOnly { qualifying } => problem
-            .say("Only a human may make this request.")
-            .with("roles", named(qualifying)),
-        Forbidden::NotCreator { plan } => problem
-            .say("As a publisher, only the creator of plan ")
-            .name(plan)
-            .say(" may cancel it.")
-            .with("roles", named(&authority::CANCELLATION_ROLES))
-            .naming("plan", plan),
     }
 }
 

@@ -13,6 +13,7 @@ use std::time::Duration;
 use bronzeward_engine::ports::renderer::Unavailable;
 use bronzeward_wake::{Lease, NoLease};
 use prost::Message;
+use tracing::Instrument;
 use zeroize::Zeroizing;
 
 use crate::confine::{Cage, Confined};
@@ -74,7 +75,9 @@ impl Pool {
             NoLease::Busy => Unavailable::Busy,
             NoLease::Stopped => Unavailable::Stopped,
         })?;
-        tokio::spawn(async move { inner.run(frame, lease).await })
+        // Its length is the worker's and its pipe's; waiting for a free worker is not in it.
+        let span = tracing::debug_span!("answering");
+        tokio::spawn(async move { inner.run(frame, lease).await }.instrument(span))
             .await
             .map_err(|_| Unavailable::Stopped)?
     }

@@ -5,13 +5,26 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use jsonwebtoken::Algorithm;
 use serde_json::{Map, Value};
 
 use crate::Defect;
 
 /// The longest token read; a request's headers are 32 KiB in all.
 const MAX_BYTES: usize = 16 * 1024;
+
+/// A signature algorithm that is admitted, by its name in RFC 7518 and RFC 8037.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Algorithm {
+    Rs256,
+    Rs384,
+    Rs512,
+    Ps256,
+    Ps384,
+    Ps512,
+    Es256,
+    Es384,
+    EdDsa,
+}
 
 /// A parsed token whose signature has not been looked at.
 pub(crate) struct Token<'a> {
@@ -62,8 +75,9 @@ impl<'a> Token<'a> {
         self.signed
     }
 
-    pub(crate) fn signature(&self) -> &str {
-        self.signature
+    /// The signature's bytes; none where its text is no base64url.
+    pub(crate) fn signature(&self) -> Option<Vec<u8>> {
+        URL_SAFE_NO_PAD.decode(self.signature).ok()
     }
 
     pub(crate) fn claims(&self) -> &Map<String, Value> {
@@ -77,18 +91,18 @@ fn object(part: &str) -> Result<Map<String, Value>, Defect> {
     serde_json::from_slice(&bytes).map_err(|_| Defect::Malformed)
 }
 
-/// The algorithms admitted, by their names in RFC 7518 and RFC 8037.
+/// The algorithm of a name, if it is admitted.
 pub(crate) fn asymmetric(name: &str) -> Option<Algorithm> {
     match name {
-        "RS256" => Some(Algorithm::RS256),
-        "RS384" => Some(Algorithm::RS384),
-        "RS512" => Some(Algorithm::RS512),
-        "PS256" => Some(Algorithm::PS256),
-        "PS384" => Some(Algorithm::PS384),
-        "PS512" => Some(Algorithm::PS512),
-        "ES256" => Some(Algorithm::ES256),
-        "ES384" => Some(Algorithm::ES384),
-        "EdDSA" => Some(Algorithm::EdDSA),
+        "RS256" => Some(Algorithm::Rs256),
+        "RS384" => Some(Algorithm::Rs384),
+        "RS512" => Some(Algorithm::Rs512),
+        "PS256" => Some(Algorithm::Ps256),
+        "PS384" => Some(Algorithm::Ps384),
+        "PS512" => Some(Algorithm::Ps512),
+        "ES256" => Some(Algorithm::Es256),
+        "ES384" => Some(Algorithm::Es384),
+        "EdDSA" => Some(Algorithm::EdDsa),
         _ => None,
     }
 }

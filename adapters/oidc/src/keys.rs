@@ -3,21 +3,87 @@
 //! `lib` keeps a set and asks it. Never in this module: a private or a shared
 //! key; one that is published by mistake is passed over.
 
-use jsonwebtoken::jwk::Jwk;
-use jsonwebtoken::{Algorithm, DecodingKey};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use ring::signature::{self, RsaParameters, RsaPublicKeyComponents, UnparsedPublicKey};
 use serde_json::Value;
 
 use bronzeward_core::rules::Rules;
 
 use crate::Outage;
 use crate::fetch::Fetcher;
-use crate::jwt::{Token, asymmetric};
+use crate::jwt::{Algorithm, Token, asymmetric};
 
 /// A published signature key and the algorithms it is fit for.
 struct Key {
     id: Option<String>,
     algorithms: Vec<Algorithm>,
-    key: DecodingKey,
+    public: Public,
+}
+
+/// A public key as its JWK spells it (RFC 7518 §6, RFC 8037 §2).
+enum Public {
+    Rsa {
+        modulus: Vec<u8>,
+        exponent: Vec<u8>,
+    },
+    /// A point as SEC 1 writes it whole, or an Ed25519 key.
+    Point(Vec<u8>),
+}
+
+impl Public {
+    fn read(kind: &str, member: impl Fn(&str) -> Option<Vec<u8>>) -> Option<Self> {
+        match kind {
+            "RSA" => Some(Self::Rsa {
+                modulus: number(&member("n")?),
+                exponent: number(&member("e")?),
+            }),
+            "EC" => Some(Self::Point([&[4], &*member("x")?, &*member("y")?].concat())),
+            "OKP" => Some(Self::Point(member("x")?)),
+            _ => None,
+        }
+    }
+
+    /// Whether this key signed the message. A key that its algorithm cannot use, an RSA key of
+    /// less than 2048 bits among them (RFC 7518 §3.3), signed nothing.
+    fn signed(&self, algorithm: Algorithm, message: &[u8], sent: &[u8]) -> bool {
+        let point = |algorithm: &'static dyn signature::VerificationAlgorithm| match self {
+            Self::Point(key) => UnparsedPublicKey::new(algorithm, key)
+                .verify(message, sent)
+                .is_ok(),
+            Self::Rsa { .. } => false,
+        };
+        let rsa = |parameters: &RsaParameters| match self {
+            Self::Rsa { modulus, exponent } => {
+                let key = RsaPublicKeyComponents {
+                    n: modulus,
+                    e: exponent,
+                };
+                key.verify(parameters, message, sent).is_ok()
+            }
+            Self::Point(_) => false,
+        };
+        match algorithm {
+            Algorithm::Rs256 => rsa(&signature::RSA_PKCS1_2048_8192_SHA256),
+            Algorithm::Rs384 => rsa(&signature::RSA_PKCS1_2048_8192_SHA384),
+            Algorithm::Rs512 => rsa(&signature::RSA_PKCS1_2048_8192_SHA512),
+            Algorithm::Ps256 => rsa(&signature::RSA_PSS_2048_8192_SHA256),
+            Algorithm::Ps384 => rsa(&signature::RSA_PSS_2048_8192_SHA384),
+            Algorithm::Ps512 => rsa(&signature::RSA_PSS_2048_8192_SHA512),
+            Algorithm::Es256 => point(&signature::ECDSA_P256_SHA256_FIXED),
+            Algorithm::Es384 => point(&signature::ECDSA_P384_SHA384_FIXED),
+            Algorithm::EdDsa => point(&signature::ED25519),
+        }
+    }
+}
+
+/// A number without leading zeros, which some providers publish.
+fn number(bytes: &[u8]) -> Vec<u8> {
+    bytes
+        .iter()
+        .copied()
+        .skip_while(|byte| *byte == 0)
+        .collect()
 }
 
 /// A key set as it was fetched.
@@ -54,14 +120,12 @@ impl KeySet {
 
     /// Whether a key of the set signed the token.
     pub(crate) fn verify(&self, token: &Token<'_>) -> bool {
-        let Some(algorithm) = token.algorithm() else {
+        let (Some(algorithm), Some(sent)) = (token.algorithm(), token.signature()) else {
             return false;
         };
-        self.candidates(token).any(|key| {
-            let signed = token.signed().as_bytes();
-            jsonwebtoken::crypto::verify(token.signature(), signed, &key.key, algorithm)
-                .unwrap_or(false)
-        })
+        let message = token.signed().as_bytes();
+        self.candidates(token)
+            .any(|key| key.public.signed(algorithm, message, &sent))
     }
 }
 
@@ -77,16 +141,16 @@ fn key(published: &Value) -> Option<Key> {
     }
     let kind = match (member("kty")?, member("crv")) {
         ("RSA", _) => vec![
-            Algorithm::RS256,
-            Algorithm::RS384,
-            Algorithm::RS512,
-            Algorithm::PS256,
-            Algorithm::PS384,
-            Algorithm::PS512,
+            Algorithm::Rs256,
+            Algorithm::Rs384,
+            Algorithm::Rs512,
+            Algorithm::Ps256,
+            Algorithm::Ps384,
+            Algorithm::Ps512,
         ],
-        ("EC", Some("P-256")) => vec![Algorithm::ES256],
-        ("EC", Some("P-384")) => vec![Algorithm::ES384],
-        ("OKP", Some("Ed25519")) => vec![Algorithm::EdDSA],
+        ("EC", Some("P-256")) => vec![Algorithm::Es256],
+        ("EC", Some("P-384")) => vec![Algorithm::Es384],
+        ("OKP", Some("Ed25519")) => vec![Algorithm::EdDsa],
         _ => return None,
     };
     let algorithms = match member("alg") {
@@ -96,11 +160,11 @@ fn key(published: &Value) -> Option<Key> {
             vec![algorithm]
         }
     };
-    let jwk: Jwk = serde_json::from_value(published.clone()).ok()?;
+    let bytes = |name: &str| URL_SAFE_NO_PAD.decode(member(name)?).ok();
     Some(Key {
         id: member("kid").map(str::to_owned),
         algorithms,
-        key: DecodingKey::from_jwk(&jwk).ok()?,
+        public: Public::read(member("kty")?, bytes)?,
     })
 }
 

@@ -26,7 +26,7 @@ use crate::store::{Access, PgRows, PgTx};
 use crate::time::{Stamp, clock_timestamp};
 
 /// The states of a claim that has not ended.
-const LIVE: [&str; 3] = ["held", "paused", "resumed"];
+pub(crate) const LIVE: [&str; 3] = ["held", "paused", "resumed"];
 
 type Condition = Box<dyn BoxableExpression<staging_claim::table, Pg, SqlType = Bool>>;
 

@@ -10,6 +10,7 @@ pub mod advisory;
 mod claims;
 mod convert;
 mod drafts;
+mod freezes;
 pub mod guard;
 mod inventory;
 mod jobs;
@@ -21,6 +22,7 @@ mod operations;
 mod plans;
 mod principals;
 mod records;
+mod recovery;
 mod releases;
 mod requests;
 #[rustfmt::skip]

@@ -11,9 +11,13 @@ use bronzeward_core::observation::{
 };
 use bronzeward_core::principal::Controller;
 use bronzeward_core::revision::{BaselineRevision, Revision, TimelineRevision};
+use bronzeward_core::time::DbTime;
 use bronzeward_engine::observe::unread;
-use bronzeward_engine::ports::store::{ObservationReads, ObservationWrites, Page, Paged};
+use bronzeward_engine::ports::store::{
+    DriftRead, ObservationReads, ObservationWrites, Page, Paged,
+};
 use diesel::prelude::*;
+use diesel::sql_types::{BigInt, Text, Timestamptz};
 
 use crate::convert::{Out, digest, fault, head_id, id, opt_id};
 use crate::schema::{head, machine_endpoint_change, observation, observation_start};
@@ -165,6 +169,34 @@ impl Completed {
     }
 }
 
+/// Diesel has no LATERAL join: the latest reading for drift is one probe of its own index per
+/// machine, however many readings of other purposes there are.
+const DRIFT_READS: &str = "
+    SELECT m.id AS machine, greatest(o.created_at, r.started_at) AS last
+      FROM machine m
+      JOIN machine_state s ON s.machine_id = m.id
+      JOIN operation o ON o.id = s.applied_operation
+      LEFT JOIN LATERAL (
+           SELECT started_at FROM observation_start
+            WHERE machine_id = m.id AND purpose = 'drift'
+            ORDER BY started_at DESC LIMIT 1) r ON true
+     WHERE m.scope_state <> 'retired'
+       AND greatest(o.created_at, r.started_at) <= $1
+       AND NOT EXISTS (
+           SELECT FROM operation h
+            WHERE h.machine_id = m.id AND NOT h.retired
+              AND h.state IN ('committed', 'sending', 'verifying', 'unresolved'))
+     ORDER BY last, m.id
+     LIMIT $2";
+
+#[derive(QueryableByName)]
+struct DriftReadRecord {
+    #[diesel(sql_type = Text)]
+    machine: String,
+    #[diesel(sql_type = Timestamptz)]
+    last: Stamp,
+}
+
 type Pair = (Start, Completed);
 
 fn whole((start, completed): Pair) -> Out<Observation> {
@@ -232,6 +264,21 @@ impl<M: Access> ObservationReads for PgRows<M> {
             .limit(1);
         let found: Option<Pair> = self.optional(query).await?;
         found.map(whole).transpose()
+    }
+
+    async fn drift_reads(&mut self, before: DbTime, limit: u16) -> Out<Vec<DriftRead>> {
+        let query = diesel::sql_query(DRIFT_READS)
+            .bind::<Timestamptz, _>(Stamp(before))
+            .bind::<BigInt, _>(i64::from(limit));
+        let rows: Vec<DriftReadRecord> = self.load(query).await?;
+        rows.into_iter()
+            .map(|row| {
+                Ok(DriftRead {
+                    machine: id(&row.machine)?,
+                    last: row.last.0,
+                })
+            })
+            .collect()
     }
 
     async fn assignment_at(&mut self, of: MachineId) -> Out<Option<AssignmentAt>> {

@@ -1,5 +1,6 @@
 //! Operations of plans, their attempts and what came of them (EaR 3 to 6).
 
+mod extras;
 mod write;
 
 pub(crate) use write::one;
@@ -15,7 +16,7 @@ use bronzeward_core::observation::AccessVersion;
 use bronzeward_core::revision::TimelineRevision;
 use bronzeward_core::time::DbTime;
 use bronzeward_engine::ports::node::NodeCode;
-use bronzeward_engine::ports::store::{AccountedRow, Marks, OperationReads};
+use bronzeward_engine::ports::store::{AccountedRow, Marks, OperationExtras, OperationReads};
 use bronzeward_engine::rows::OperationRow;
 use diesel::prelude::*;
 
@@ -177,24 +178,14 @@ impl<M: Access> PgRows<M> {
 
 impl<M: Access> OperationReads for PgRows<M> {
     async fn attempts(&mut self, of: OperationId) -> Out<Vec<Attempt>> {
-        let query = attempt::table
-            .inner_join(
-                use_time_check::table.on(use_time_check::machine_id
-                    .eq(attempt::machine_id)
-                    .and(use_time_check::revision.eq(attempt::check_revision))),
-            )
-            .left_join(response::table)
-            .left_join(accounting::table)
-            .filter(attempt::operation_id.eq(of.to_string()))
-            .order(attempt::number)
-            .select((
-                AttemptRecord::as_select(),
-                CheckRecord::as_select(),
-                Option::<ResponseRecord>::as_select(),
-                Option::<AccountingRecord>::as_select(),
-            ));
-        let rows: Vec<Joined> = self.load(query).await?;
-        rows.into_iter().map(whole).collect()
+        self.attempts_of(&[of]).await
+    }
+
+    async fn operation_extras(
+        &mut self,
+        of: &[OperationId],
+    ) -> Out<BTreeMap<OperationId, OperationExtras>> {
+        self.extras_of(of).await
     }
 
     async fn operation_marks(&mut self, of: OperationId) -> Out<Marks> {
@@ -227,14 +218,19 @@ impl<M: Access> OperationReads for PgRows<M> {
         opt_id(found.as_deref())
     }
 
-    async fn scope_taken_since(&mut self, of: MachineId, since: TimelineRevision) -> Out<bool> {
+    async fn scope_held_since(&mut self, of: MachineId, since: TimelineRevision) -> Out<bool> {
         use timeline_event::dsl;
-        let taken = dsl::timeline_event
+        let held = operation::table
+            .filter(operation::machine_id.eq(of.to_string()))
+            .filter(operation::state.eq_any(HOLDING))
+            .filter(operation::retired.eq(false));
+        // One that holds nothing any more ended by an entry since, or ended before.
+        let moved = dsl::timeline_event
             .filter(dsl::machine_id.eq(of.to_string()))
-            .filter(dsl::kind.eq("commitment"))
+            .filter(dsl::kind.eq_any(MOVES))
             .filter(dsl::number.ge(since.0));
-        let found: i64 = self.one(taken.count()).await?;
-        Ok(found > 0)
+        let query = diesel::select(diesel::dsl::exists(held).or(diesel::dsl::exists(moved)));
+        self.one(query).await
     }
 
     async fn drift_record(&mut self, of: MachineId) -> Out<Option<OpenDrift>> {

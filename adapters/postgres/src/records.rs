@@ -249,6 +249,7 @@ pub(crate) struct PrincipalRecord {
     pub iss: Option<String>,
     pub sub: Option<String>,
     pub name: Option<String>,
+    pub display: Option<String>,
     pub responsible: Option<String>,
     pub revoked_at: Option<Stamp>,
     pub created_at: Stamp,
@@ -281,6 +282,7 @@ impl PrincipalRecord {
             principal: Principal {
                 id: id(&self.id)?,
                 subject,
+                display: self.display,
                 created_at: self.created_at.0,
                 revoked_at: self.revoked_at.map(|at| at.0),
             },

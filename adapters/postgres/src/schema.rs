@@ -849,7 +849,7 @@ diesel::table! {
         revision -> Int8,
         principal_id -> Text,
         role -> Text,
-        reason -> Text,
+        reason -> Nullable<Text>,
         epoch -> Text,
         act_id -> Text,
         at -> Timestamptz,

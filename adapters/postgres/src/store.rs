@@ -2,6 +2,7 @@
 
 use std::marker::PhantomData;
 
+use bronzeward_core::time::DbTime;
 use bronzeward_engine::ports::store::{Snapshot, Store, StoreError, StoreReads, StoreTx};
 
 use diesel_async::AsyncPgConnection;
@@ -9,6 +10,7 @@ use diesel_async::methods::{ExecuteDsl, LoadQuery};
 use futures::future::BoxFuture;
 
 use crate::session::Pool;
+use crate::time::{Stamp, clock_timestamp};
 use crate::tx::{Mode, Transaction};
 
 /// What a transaction may do.
@@ -106,6 +108,12 @@ impl Store for PgStore {
             tx: self.pool.begin(Mode::Snapshot).await?,
             access: PhantomData,
         })
+    }
+
+    async fn clock(&self) -> Result<DbTime, StoreError> {
+        let query = diesel::select(clock_timestamp());
+        let read: BoxFuture<'_, Result<Stamp, StoreError>> = Box::pin(self.pool.read_one(query));
+        Ok(read.await?.0)
     }
 }
 

@@ -16,7 +16,7 @@ use crate::time::Stamp;
 
 #[derive(Queryable, Selectable)]
 #[diesel(table_name = timeline_event)]
-struct Entry {
+pub(crate) struct Entry {
     number: i64,
     kind: String,
     operation_id: Option<String>,
@@ -32,7 +32,7 @@ struct Entry {
 }
 
 impl Entry {
-    fn row(self) -> Out<EntryRow> {
+    pub(crate) fn row(self) -> Out<EntryRow> {
         let controller = match self.controller {
             Some(owner) => Some(ControllerRow {
                 owner: Owner::parse(&owner).map_err(|_| fault())?,

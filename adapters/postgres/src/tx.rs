@@ -75,6 +75,23 @@ impl Pool {
     pub async fn begin(&self, mode: Mode) -> Result<Transaction, StoreError> {
         Transaction::begin(Holder::Pooled(Box::new(self.session().await?)), mode).await
     }
+
+    /// One row of one statement that is a transaction by itself: BEGIN and its end would be
+    /// two more answers to wait for. A read that failed or was dropped half-way ends the
+    /// session, as it does in a longer transaction.
+    pub(crate) async fn read_one<'q, U, Q>(&self, query: Q) -> Result<U, StoreError>
+    where
+        U: Send + 'q,
+        Q: LoadQuery<'q, AsyncPgConnection, U> + 'q,
+    {
+        let mut alone = Transaction {
+            holder: Some(Holder::Pooled(Box::new(self.session().await?))),
+            progress: Progress::Open,
+        };
+        let row = alone.one(query).await?;
+        drop(alone.release()?);
+        Ok(row)
+    }
 }
 
 impl Session {

@@ -47,12 +47,15 @@ fn access(read: &Read<AccessVersion>) -> Member {
     }
 }
 
-fn missing(missing: &Missing) -> Member {
-    match missing {
-        Missing::Observation(id) => Member::object([("observation", name(id))]),
-        Missing::Identity => Member::object([("identity", Member::Null)]),
-        Missing::TalosAccess => Member::object([("talosAccess", Member::Null)]),
-        Missing::Dependency(id) => Member::object([("dependency", name(id))]),
+impl Missing {
+    /// What a mark found missing, as its entry and its row say it.
+    pub fn member(&self) -> Member {
+        match self {
+            Missing::Observation(id) => Member::object([("observation", name(id))]),
+            Missing::Identity => Member::object([("identity", Member::Null)]),
+            Missing::TalosAccess => Member::object([("talosAccess", Member::Null)]),
+            Missing::Dependency(id) => Member::object([("dependency", name(id))]),
+        }
     }
 }
 
@@ -276,13 +279,24 @@ impl Data {
                 to,
                 cause,
                 observation,
-            } => Member::object([
-                ("operation", name(operation)),
-                ("from", maybe(from.map(super::OperationState::as_str))),
-                ("to", name(to.as_str())),
-                ("cause", maybe(*cause)),
-                ("observation", maybe(*observation)),
-            ]),
+                reason,
+            } => {
+                let state = Member::object([
+                    ("operation", name(operation)),
+                    ("from", maybe(from.map(super::OperationState::as_str))),
+                    ("to", name(to.as_str())),
+                    ("cause", maybe(*cause)),
+                    ("observation", maybe(*observation)),
+                ]);
+                match (state, reason) {
+                    // Only an entry of a human's decision has the member.
+                    (Member::Object(mut members), Some(reason)) => {
+                        members.insert("reason".to_owned(), name(reason));
+                        Member::Object(members)
+                    }
+                    (state, _) => state,
+                }
+            }
             Data::AppliedChange {
                 release,
                 source,
@@ -359,7 +373,10 @@ impl Data {
                 ("from", name(from.as_str())),
                 ("to", name(to.as_str())),
                 ("observation", maybe(*observation)),
-                ("missing", Member::List(items.iter().map(missing).collect())),
+                (
+                    "missing",
+                    Member::List(items.iter().map(Missing::member).collect()),
+                ),
                 ("desired", maybe(*desired)),
                 ("facts", facts(given)),
             ]),

@@ -7,9 +7,10 @@
 use bronzeward_core::observation::Purpose;
 use bronzeward_core::plan::{Approved, Plan};
 
-use super::gather::{EVERYTHING, not_observed};
+use super::gather::not_observed;
 use super::{Controller, Stop, class};
 use crate::observe::Wanted;
+use crate::ports::node::Asked;
 use crate::tx::Failure;
 use crate::tx::adoption::{AdoptionRefused, record_adoption, record_refusal};
 use crate::world::World;
@@ -25,7 +26,7 @@ impl<W: World> Controller<W> {
             operation: None,
             route: Some(binding.route),
             fence: None,
-            asked: EVERYTHING,
+            asked: Asked::EVERYTHING,
         };
         // A reading that shows nothing is recorded too, and the adoption is refused on it.
         self.parts
@@ -53,7 +54,10 @@ impl<W: World> Controller<W> {
             }
             Err(Failure::Refused(AdoptionRefused::Failed(machine, refused))) => {
                 match record_refusal(&self.parts.db, plan, machine, &refused).await {
-                    Ok(_) => Err(Stop::Later("the adoption was refused")),
+                    Ok(committed) => {
+                        self.raise(committed.into_inner());
+                        Err(Stop::Later("the adoption was refused"))
+                    }
                     Err(failure) => Err(Stop::Later(class(&failure))),
                 }
             }

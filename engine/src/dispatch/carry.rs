@@ -7,16 +7,18 @@
 use std::sync::Arc;
 
 use bronzeward_core::attempt::all_accounted_at;
+use bronzeward_core::id::MachineId;
 use bronzeward_core::observation::Purpose;
 use bronzeward_core::operation::{Operation, OperationState};
 use bronzeward_core::plan::{Approved, Binding, Plan};
 use bronzeward_core::time::DbTime;
 
-use super::gather::{Gathered, Ready};
+use super::gather::{Gathered, Ready, not_observed};
 use super::{Controller, Stop};
 use crate::ingest::unless;
-use crate::ports::node::{ApplyAnswer, NodeWriter};
-use crate::ports::store::{JobReads, PlanReads, PrincipalReads, Snapshot, Store, StoreError};
+use crate::observe::Wanted;
+use crate::ports::node::{ApplyAnswer, Asked, NodeWriter};
+use crate::ports::store::{JobReads, PlanReads, Snapshot, Store, StoreError};
 use crate::ports::{Notifier, Timer, Wake};
 use crate::rows::OperationRow;
 use crate::tx::Failure;
@@ -103,6 +105,14 @@ impl<W: World> Controller<W> {
         let purpose = Purpose::Recovery;
         self.observe_operation(&binding, row.id, purpose, None)
             .await
+    }
+
+    /// A recovery reading of a machine whose scope is unaccounted after a restore (EaR 5.2).
+    pub(super) async fn settle(&self, machine: MachineId) -> Result<(), Stop> {
+        let id = self.parts.db.mint();
+        let wanted = Wanted::of_machine(id, machine, Purpose::Recovery, Asked::EVERYTHING);
+        let observed = self.parts.observer.observe(&wanted).await;
+        observed.map(drop).map_err(not_observed)
     }
 
     /// Works on an owned operation under heartbeats, as far as it goes by itself.
@@ -290,10 +300,7 @@ impl<W: World> Controller<W> {
     }
 
     async fn now(&self) -> Option<DbTime> {
-        let mut snapshot = self.parts.db.store().snapshot().await.ok()?;
-        let now = snapshot.clock().await;
-        snapshot.close().await;
-        now.ok()
+        self.parts.db.store().clock().await.ok()
     }
 
     async fn binding(&self, plan: bronzeward_core::id::PlanId) -> Result<Arc<Binding>, Stop> {

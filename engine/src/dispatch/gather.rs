@@ -4,8 +4,6 @@
 //! module: whether the evidence suffices, which is compared under the machine's lock.
 
 use bronzeward_core::comparison::ArtifactCheck;
-use bronzeward_core::dependency::{Class, Reason, TransitVersion, classify_transit};
-use bronzeward_core::digest::ConfigDigest;
 use bronzeward_core::inventory::Endpoint;
 use bronzeward_core::observation::Purpose;
 use bronzeward_core::plan::Binding;
@@ -13,10 +11,9 @@ use bronzeward_core::rules::{Rule, Rules as _};
 use bronzeward_core::secret::Plaintext;
 
 use super::{Controller, Stop, class};
+use crate::artifact::{self, Artifact};
 use crate::observe::{Accessed, Refusal as NotObserved, Wanted};
 use crate::ports::node::Asked;
-use crate::ports::provider::{DependencyMetadata, ExecutorSecrets};
-use crate::ports::store::{ReleaseReads, Snapshot, Store};
 use crate::tx::Failure;
 use crate::tx::dispatch::{Checked, Evidence, Owned, record_check};
 use crate::world::World;
@@ -33,12 +30,6 @@ pub(super) struct Ready {
     pub accessed: Accessed,
     pub artifact: Plaintext,
 }
-
-/// What every reading of a machine's operation asks for.
-pub(super) const EVERYTHING: Asked = Asked {
-    configuration: true,
-    health: true,
-};
 
 impl<W: World> Controller<W> {
     /// Gathers for a plan, or for the next attempt of its operation.
@@ -57,7 +48,7 @@ impl<W: World> Controller<W> {
             operation: owned.map(|owned| owned.operation),
             route: self.route(binding),
             fence: owned.map(|owned| owned.fence.clone()),
-            asked: EVERYTHING,
+            asked: Asked::EVERYTHING,
         };
         let (started, _) = observer.begin(&wanted).await.map_err(not_observed)?;
         let (values, accessed) = match accessed {
@@ -96,54 +87,14 @@ impl<W: World> Controller<W> {
 
     /// Decrypts the bound artifact under the bound key version, as the executor.
     async fn open(&self, binding: &Binding) -> (ArtifactCheck, Option<Plaintext>) {
-        let unavailable = (ArtifactCheck::Unavailable, None);
-        let Ok(mut snapshot) = self.parts.db.store().snapshot().await else {
-            return unavailable;
+        let artifact = Artifact {
+            release: binding.release,
+            machine: binding.machine,
+            key: &binding.key,
+            digest: binding.artifact_digest,
         };
-        let row = snapshot
-            .release_machine(binding.release, binding.machine)
-            .await;
-        snapshot.close().await;
-        let (Ok(Some(row)), Ok(version)) = (row, u64::try_from(binding.key.version)) else {
-            return unavailable;
-        };
-        let recorded = TransitVersion {
-            key: binding.key.name.clone(),
-            version: binding.key.version,
-            created: Some(binding.key.created),
-        };
-        let answer = self.parts.metadata.transit_key(&binding.key.name).await;
-        let key = classify_transit(&recorded, &answer);
-        if key.class != Class::Retained {
-            tracing::warn!(
-                event = "artifact-key-not-retained",
-                plan = %binding.id,
-                class = key.class.name(),
-                "the key version of an approved artifact is not retained"
-            );
-            return match key.reason {
-                Some(Reason::IdentityMismatch) => (ArtifactCheck::KeyChanged, None),
-                _ => unavailable,
-            };
-        }
-        let executor = &self.parts.executor;
-        let plaintext = match executor.decrypt_artifact(&row.ciphertext, version).await {
-            Ok(plaintext) => plaintext,
-            Err(failure) => {
-                tracing::warn!(
-                    event = "artifact-not-opened",
-                    plan = %binding.id,
-                    code = failure.code(),
-                    "an approved artifact could not be opened"
-                );
-                return unavailable;
-            }
-        };
-        if ConfigDigest::of(plaintext.expose().as_bytes()) == binding.artifact_digest {
-            (ArtifactCheck::Matches, Some(plaintext))
-        } else {
-            (ArtifactCheck::Differs, None)
-        }
+        let parts = &self.parts;
+        artifact::open(&parts.db, &*parts.executor, &*parts.metadata, artifact).await
     }
 
     /// Where a plan's readings and its request go: its bound route, whatever the machine's
@@ -170,7 +121,7 @@ impl<W: World> Controller<W> {
             operation: Some(operation),
             route: self.route(binding),
             fence: fence.cloned(),
-            asked: EVERYTHING,
+            asked: Asked::EVERYTHING,
         };
         let observed = self.parts.observer.observe(&wanted).await;
         observed.map(drop).map_err(not_observed)

@@ -1,5 +1,6 @@
-//! What a pass finds to do: approved plans that may gather evidence, and operations that
-//! this process owns, may take over, or observes (EaR 3.1, 3.4, 5.2).
+//! What a pass finds to do: approved plans that may gather evidence, operations that this
+//! process owns, may take over, or observes, and machines due to be read for drift (EaR 3.1,
+//! 3.4, 5.2, 6.1).
 //!
 //! Everything here is read from one snapshot and may be stale; whatever an errand then does
 //! is decided again under locks.
@@ -8,10 +9,11 @@ use std::collections::BTreeMap;
 
 use bronzeward_core::comparison::{Current, Facts, Stage, Standing, may_gather};
 use bronzeward_core::id::{EpochId, MachineId};
-use bronzeward_core::installation::Installation;
+use bronzeward_core::installation::{Installation, StartMode};
 use bronzeward_core::operation::OperationState;
 use bronzeward_core::plan::{AnyPlan, Approved, Plan, PlanOperation};
 use bronzeward_core::principal::Controller as By;
+use bronzeward_core::scope::ScopeState;
 use bronzeward_core::time::{DbTime, Span};
 
 use super::{Controller, Stop};
@@ -30,8 +32,12 @@ pub(super) enum Errand {
     TakeOver(Box<OperationRow>),
     /// This process owns it and nothing is due: the lease is extended.
     Keep(Box<Owned>),
-    /// Another process owns it, and it is unresolved: the machine is observed.
+    /// It is unresolved and not this process's to work on: the machine is observed.
     Observe(Box<OperationRow>),
+    /// Nothing is under way, and it is due to be read for drift.
+    Drift,
+    /// What was sent to the machine before a restore is unaccounted: it is observed.
+    Settle,
 }
 
 impl Errand {
@@ -42,6 +48,8 @@ impl Errand {
             Self::TakeOver(_) => "take-over",
             Self::Keep(_) => "keep",
             Self::Observe(_) => "observe",
+            Self::Drift => "drift",
+            Self::Settle => "settle",
         }
     }
 }
@@ -51,7 +59,10 @@ pub(super) struct Seen {
     pub now: DbTime,
     epoch: EpochId,
     operations: Vec<OperationRow>,
+    /// The machines whose scope is pre-restore unaccounted.
+    unaccounted: Vec<MachineId>,
     plans: Vec<Plan<Approved>>,
+    unread: Vec<MachineId>,
 }
 
 impl<W: World> Controller<W> {
@@ -70,6 +81,8 @@ impl<W: World> Controller<W> {
     async fn read<S: Snapshot>(&self, snapshot: &mut S) -> Result<Seen, StoreError> {
         let now = snapshot.clock().await?;
         let installation = snapshot.installation().await?;
+        let scopes = snapshot.scopes().await?;
+        let unaccounted = |scope: &(_, _)| scope.1 == ScopeState::PreRestoreUnaccounted;
         let mut plans = Vec::new();
         for row in snapshot.approved_plans(now).await? {
             if let Some(plan) = self.due(snapshot, row, installation, now).await? {
@@ -80,6 +93,12 @@ impl<W: World> Controller<W> {
             now,
             epoch: installation.epoch,
             operations: snapshot.open_operations().await?,
+            unread: self.unread_for_drift(snapshot, now).await?,
+            unaccounted: scopes
+                .into_iter()
+                .filter(unaccounted)
+                .map(|(machine, _)| machine)
+                .collect(),
             plans,
         })
     }
@@ -162,6 +181,22 @@ impl<W: World> Controller<W> {
                 errands.insert(machine, errand);
             }
         }
+        let due = Span::from(self.settings.recovery_interval);
+        let unaccounted = &seen.unaccounted;
+        memory
+            .settled
+            .retain(|machine, _| unaccounted.contains(machine));
+        for machine in &seen.unaccounted {
+            let at = memory.settled.get(machine);
+            if at.is_none_or(|at| seen.now >= *at + due) && !errands.contains_key(machine) {
+                memory.settled.insert(*machine, seen.now);
+                errands.insert(*machine, Errand::Settle);
+            }
+        }
+        // Under the recovery-start flag nothing is carried out (PA §12.2).
+        if !self.executes() {
+            return errands;
+        }
         let tried = |plan: &Plan<Approved>| (plan.binding().id, plan.state().approval.id);
         let standing: Vec<_> = seen.plans.iter().map(tried).collect();
         memory.pauses.retain(|tried, _| standing.contains(tried));
@@ -175,13 +210,24 @@ impl<W: World> Controller<W> {
                 .entry(machine)
                 .or_insert_with(|| Errand::Plan(Box::new(plan)));
         }
+        for machine in seen.unread {
+            errands.entry(machine).or_insert(Errand::Drift);
+        }
         errands
+    }
+
+    /// Whether this process works on operations and plans at all.
+    fn executes(&self) -> bool {
+        self.parts.db.start_mode() == StartMode::Normal
     }
 
     fn errand(&self, row: OperationRow, due: bool, now: DbTime) -> Option<Errand> {
         let state = OperationState::parse(&row.state)?;
         let unresolved = state == OperationState::Unresolved;
         let fence = row.fence.clone()?;
+        if !self.executes() {
+            return (unresolved && due).then(|| Errand::Observe(Box::new(row)));
+        }
         if row.lease_until.is_none_or(|until| until <= now) {
             return Some(Errand::TakeOver(Box::new(row)));
         }
@@ -212,7 +258,7 @@ impl<W: World> Controller<W> {
 impl Errand {
     fn operation(&self) -> Option<bronzeward_core::id::OperationId> {
         match self {
-            Self::Plan(_) => None,
+            Self::Plan(_) | Self::Drift | Self::Settle => None,
             Self::Carry(owned) | Self::Keep(owned) => Some(owned.operation),
             Self::TakeOver(row) | Self::Observe(row) => Some(row.id),
         }

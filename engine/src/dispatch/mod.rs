@@ -8,6 +8,7 @@
 
 mod adopt;
 mod carry;
+mod drift;
 mod gather;
 mod look;
 
@@ -41,6 +42,8 @@ pub struct Settings {
     pub lease: Span,
     /// How often a machine with an unresolved operation is observed (EaR 5.2).
     pub recovery_interval: Duration,
+    /// How often a machine is read for drift (EaR 6.1); up to a tenth more, its own.
+    pub drift_interval: Duration,
     /// How long an accepted configuration is left to settle before the second look; each
     /// further pause is twice as long, up to the recovery interval.
     pub settling: Duration,
@@ -82,6 +85,8 @@ struct Memory {
     pauses: BTreeMap<Tried, Pause>,
     /// When each unresolved operation's machine was last observed for it.
     looked: BTreeMap<OperationId, DbTime>,
+    /// When each machine with an unaccounted scope was last observed for its settle.
+    settled: BTreeMap<MachineId, DbTime>,
 }
 
 /// How a try at one plan or operation ended, where it was not carried out.
@@ -193,8 +198,13 @@ impl<W: World> Controller<W> {
     }
 
     /// Begins everything that is due: operations before plans, since one of them may hold a
-    /// plan's scope.
+    /// plan's scope, and a reading for drift where a machine needs nothing else.
     async fn pass(self: &Arc<Self>) -> Result<(), Stop> {
+        let db = &self.parts.db;
+        if !db.start_mode().serves(&db.rules()) {
+            // Nothing is recorded in the epoch that an entry is about to fence (PA §12.2).
+            return Ok(());
+        }
         let seen = self.look().await?;
         let now = seen.now;
         let errands = self.errands(seen);
@@ -223,6 +233,8 @@ impl<W: World> Controller<W> {
             Errand::TakeOver(row) => self.take_over(row).await,
             Errand::Keep(owned) => self.keep(owned).await,
             Errand::Observe(row) => self.watch(row).await,
+            Errand::Drift => self.read_for_drift(busy.machine).await,
+            Errand::Settle => self.settle(busy.machine).await,
         };
         let machine = busy.machine;
         if let Err(stop) = done {
@@ -280,6 +292,7 @@ mod tests {
             longest_pause: Duration::from_secs(50),
             lease: Span::seconds(30),
             recovery_interval: Duration::from_secs(15),
+            drift_interval: Duration::from_secs(300),
             settling: Duration::from_secs(1),
         };
         let now = DbTime::from_seconds(100);

@@ -127,13 +127,15 @@ impl<W: World> Ingester<W> {
     }
 
     /// Sweeps at once and then every `interval`, for as long as it is polled. A process in
-    /// its recovery start calls it once its entry has committed (IC §3.5).
+    /// its recovery start sweeps nothing until its entry has committed (IC §3.5).
     pub async fn sweeps(&self, interval: std::time::Duration) {
         loop {
-            match self.sweep().await {
-                Ok(0) => {}
-                Ok(claims) => tracing::info!(claims, "abandoned claims that were due"),
-                Err(_) => tracing::warn!("a sweep of staging claims failed"),
+            if self.db.start_mode().serves(&self.db.rules()) {
+                match self.sweep().await {
+                    Ok(0) => {}
+                    Ok(claims) => tracing::info!(claims, "abandoned claims that were due"),
+                    Err(_) => tracing::warn!("a sweep of staging claims failed"),
+                }
             }
             self.timer.sleep(interval).await;
         }

@@ -54,14 +54,9 @@ impl<W: World> Ingester<W> {
             .access(access.talosconfig.expose().as_bytes())
             .map_err(|_| unavailable())?;
         drop(access);
-        let asked = Asked {
-            configuration: true,
-            health: false,
-        };
-        let seen = self
-            .reader
-            .observe(&usable, target.endpoint, asked, self.settings.limits)
-            .await;
+        let (asked, limits) = (Asked::CONFIGURATION, self.settings.limits);
+        let reading = self.reader.observe(&usable, target.endpoint, asked, limits);
+        let seen = reading.await;
         drop(usable);
         match seen.identity {
             Err(unread) => return Err(unread_problem(machine, unread.of_identity()).into()),

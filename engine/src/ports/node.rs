@@ -270,6 +270,21 @@ pub struct Asked {
     pub health: bool,
 }
 
+impl Asked {
+    pub const EVERYTHING: Asked = Asked {
+        configuration: true,
+        health: true,
+    };
+    pub const CONFIGURATION: Asked = Asked {
+        configuration: true,
+        health: false,
+    };
+    pub const IDENTITY: Asked = Asked {
+        configuration: false,
+        health: false,
+    };
+}
+
 /// How long to wait: for a connection with its handshake, and for each call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadLimits {

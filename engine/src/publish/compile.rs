@@ -12,6 +12,7 @@ use bronzeward_core::time::DbTime;
 
 use super::pins::Pinnings;
 use super::snapshot::{CoveredMachine, Snapshot, Text, fault};
+use super::together::in_order;
 use super::{Stop, Worker, mode, refusal};
 use crate::decide::{Undecided, decide};
 use crate::ports::renderer::{Machinery, PlatformMode, RenderError, Renderer};
@@ -38,13 +39,10 @@ pub(super) async fn machines<W: World>(
 ) -> Result<CompiledAll, Stop> {
     let machinery = worker.renderer.describe().await.map_err(|_| silent())?;
     let checksum = built(&machinery, snapshot.contract)?;
-    let mut versions = Vec::with_capacity(snapshot.machines.len());
-    let mut compiled = Vec::with_capacity(snapshot.machines.len());
-    for machine in &snapshot.machines {
-        let (one, kubernetes) = one(worker, snapshot, pinned, machine).await?;
-        versions.push(supported(machine, kubernetes)?);
-        compiled.push(one);
-    }
+    let of = snapshot.machines.iter();
+    let work = of.map(|machine| one(worker, snapshot, pinned, machine));
+    let all = in_order(work.collect()).await?;
+    let (compiled, versions) = all.into_iter().unzip();
     let kubernetes_version = agreed(snapshot, versions)?;
     Ok(CompiledAll {
         machines: compiled,
@@ -78,7 +76,7 @@ async fn one<W: World>(
     snapshot: &Snapshot,
     pinned: &Pinnings,
     machine: &CoveredMachine,
-) -> Result<(CompiledMachine, Kubernetes), Stop> {
+) -> Result<(CompiledMachine, String), Stop> {
     let mut job = Job::new(worker.db.rules(), input(snapshot, pinned, machine)?);
     let db = worker.db.clone();
     let output = decide(&mut job, &*worker.renderer, move || db.mint_bits()).await;
@@ -106,7 +104,7 @@ async fn one<W: World>(
         report,
         validated_at,
     };
-    Ok((one, compiled.kubernetes))
+    Ok((one, supported(machine, compiled.kubernetes)?))
 }
 
 fn input(snapshot: &Snapshot, pinned: &Pinnings, machine: &CoveredMachine) -> Result<Input, Stop> {

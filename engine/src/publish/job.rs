@@ -40,6 +40,8 @@ pub enum NotOwned {
     Superseded,
     /// The job is not this worker's any more.
     Lost,
+    /// This worker itself has ended it.
+    Ended,
 }
 
 /// What an owner's write depends on (PA §5.1): the fence, the state and a live lease.
@@ -144,7 +146,7 @@ pub async fn extend<W: World>(
     let rules = db.rules();
     transact(db.store(), Kind::Job, async |tx| {
         let (tx, installation) = tx.lock_installation(LockMode::Share).await?;
-        let (tx, _) = locked(&rules, tx, owned.operation).await?;
+        let (tx, row) = locked(&rules, tx, owned.operation).await?;
         let (mut open, at) = tx.open_at().await?;
         let guard = owner(&rules, &owned.fence, installation.epoch);
         let until = lease_from(at, lease);
@@ -154,11 +156,19 @@ pub async fn extend<W: World>(
             .await?;
         match written {
             Written::Written => open.done(()),
+            Written::Stale if row.is_some_and(|row| ended_by(&row, &owned.fence)) => {
+                open.refuse(NotOwned::Ended).await
+            }
             Written::Stale => open.refuse(NotOwned::Lost).await,
         }
     })
     .await
     .map(|committed| committed.into_inner())
+}
+
+/// Whether the run under this fence ended the job: no other run can have.
+fn ended_by(row: &OperationRow, fence: &Fence) -> bool {
+    matches!(row.state.as_str(), "succeeded" | "failed") && row.fence.as_ref() == Some(fence)
 }
 
 /// Records how the job failed, with its terminal event.

@@ -13,6 +13,7 @@ mod pins;
 mod refusal;
 mod seal;
 mod snapshot;
+mod together;
 mod unit;
 
 use std::future::Future;
@@ -30,13 +31,13 @@ use crate::ingest::unless;
 use crate::observe::{Observer, Refusal as NotObserved, Wanted};
 use crate::ports::node::Asked;
 use crate::ports::provider::KeyName;
-use crate::ports::store::{PrincipalReads, Snapshot as _, Store, StoreError};
+use crate::ports::store::{Store, StoreError};
 use crate::ports::{Notifier, Timer, Wake};
 use crate::tx::Failure;
 use crate::world::{Db, World};
 
 use job::{NotOwned, Owned};
-use snapshot::Snapshot;
+use snapshot::{CoveredMachine, Snapshot};
 
 /// The timers that staging claims have too (PA choice §17.34).
 #[derive(Clone, Copy, Debug)]
@@ -108,7 +109,7 @@ impl<W: World> Worker<W> {
                     // Nothing changes that but a restart.
                     std::future::pending::<()>().await;
                 }
-                Err(Failure::Refused(NotOwned::Nothing | NotOwned::Lost)) => {
+                Err(Failure::Refused(NotOwned::Nothing | NotOwned::Lost | NotOwned::Ended)) => {
                     let heartbeat = self.settings.heartbeat;
                     self.notifier.wait(Wake::Publication, heartbeat).await;
                 }
@@ -157,6 +158,8 @@ impl<W: World> Worker<W> {
             self.timer.sleep(self.settings.heartbeat).await;
             match job::extend(&self.db, owned, self.settings.lease).await {
                 Ok(()) => {}
+                // A heartbeat that waited for T3's locks can be answered before T3's COMMIT is.
+                Err(Failure::Refused(NotOwned::Ended)) => std::future::pending().await,
                 Err(Failure::Refused(_)) => return,
                 Err(_) => {
                     let operation = owned.operation;
@@ -184,49 +187,50 @@ impl<W: World> Worker<W> {
         owned: &Owned,
         snapshot: &Snapshot,
     ) -> Result<Vec<Observation>, Stop> {
-        let mut taken = Vec::with_capacity(snapshot.machines.len());
-        for machine in &snapshot.machines {
-            let wanted = Wanted {
-                id: self.db.mint(),
-                machine: machine.row.id,
-                purpose: Purpose::Publication,
-                plan: None,
-                operation: Some(owned.operation),
-                route: None,
-                fence: Some(owned.fence.clone()),
-                asked: Asked {
-                    configuration: true,
-                    health: false,
-                },
-            };
-            let (observation, _) =
-                self.observer
-                    .observe(&wanted)
-                    .await
-                    .map_err(|failure| match failure {
-                        Failure::Refused(NotObserved::NoMachine) => {
-                            Problem::internal("A covered machine is not there.").into()
-                        }
-                        Failure::Refused(NotObserved::Superseded | NotObserved::NotOwner) => {
-                            Stop::Left("the job is another worker's")
-                        }
-                        failure => stop(&failure),
-                    })?;
-            let identity = identity(&machine.row);
-            let contract = snapshot.contract;
-            publication_reading(&self.db.rules(), &identity, contract, &observation.values)
-                .map_err(|refused| refusal::evidence(&observation, refused))?;
-            taken.push(observation);
-        }
-        Ok(taken)
+        let machines = snapshot.machines.iter();
+        let work = machines.map(|machine| self.observed(owned, snapshot, machine));
+        together::in_order(work.collect()).await
+    }
+
+    async fn observed(
+        &self,
+        owned: &Owned,
+        snapshot: &Snapshot,
+        machine: &CoveredMachine,
+    ) -> Result<Observation, Stop> {
+        let wanted = Wanted {
+            id: self.db.mint(),
+            machine: machine.row.id,
+            purpose: Purpose::Publication,
+            plan: None,
+            operation: Some(owned.operation),
+            route: None,
+            fence: Some(owned.fence.clone()),
+            asked: Asked::CONFIGURATION,
+        };
+        let (observation, _) =
+            self.observer
+                .observe(&wanted)
+                .await
+                .map_err(|failure| match failure {
+                    Failure::Refused(NotObserved::NoMachine) => {
+                        Problem::internal("A covered machine is not there.").into()
+                    }
+                    Failure::Refused(NotObserved::Superseded | NotObserved::NotOwner) => {
+                        Stop::Left("the job is another worker's")
+                    }
+                    failure => stop(&failure),
+                })?;
+        let identity = identity(&machine.row);
+        let contract = snapshot.contract;
+        publication_reading(&self.db.rules(), &identity, contract, &observation.values)
+            .map_err(|refused| refusal::evidence(&observation, refused))?;
+        Ok(observation)
     }
 
     /// The database's time now, for what is classified next.
     pub(crate) async fn now(&self) -> Result<DbTime, Stop> {
-        let mut snapshot = self.db.store().snapshot().await?;
-        let now = snapshot.clock().await;
-        snapshot.close().await;
-        Ok(now?)
+        Ok(self.db.store().clock().await?)
     }
 }
 

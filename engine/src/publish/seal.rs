@@ -11,10 +11,12 @@ use bronzeward_core::dependency::{
 };
 use bronzeward_core::problem::Problem;
 use bronzeward_core::release::TransitKey;
+use bronzeward_core::secret::Plaintext;
 use bronzeward_core::time::DbTime;
 
 use super::compile::CompiledAll;
 use super::snapshot::fault;
+use super::together::in_order;
 use super::{Stop, Worker, refusal};
 use crate::ports::provider::{Ciphertext, CompilerSecrets, DependencyMetadata};
 use crate::ports::store::{Dependency, Seed};
@@ -36,19 +38,9 @@ pub(super) async fn machines<W: World>(
     if !dated(&before) {
         return Err(refusal::unanswered(false, key, None, None).into());
     }
-    let mut ciphertexts = Vec::with_capacity(compiled.machines.len());
-    for machine in &compiled.machines {
-        let encrypted = worker.compiler.encrypt_artifact(&machine.configuration);
-        ciphertexts.push(encrypted.await.map_err(|failure| {
-            tracing::warn!(
-                event = "artifact-not-encrypted",
-                key,
-                code = failure.code(),
-                "an artifact could not be encrypted"
-            );
-            refusal::unanswered(false, key, None, None)
-        })?);
-    }
+    let of = compiled.machines.iter();
+    let work = of.map(|machine| encrypted(worker, &machine.configuration));
+    let ciphertexts = in_order(work.collect()).await?;
     let after = worker.metadata.transit_key(key).await;
     let mut keys: BTreeMap<i64, TransitKey> = BTreeMap::new();
     let mut seeds = Vec::new();
@@ -67,6 +59,23 @@ pub(super) async fn machines<W: World>(
         artifacts.push((ciphertext, proven));
     }
     Ok(Sealed { artifacts, seeds })
+}
+
+async fn encrypted<W: World>(
+    worker: &Worker<W>,
+    configuration: &Plaintext,
+) -> Result<Ciphertext, Problem> {
+    let encrypted = worker.compiler.encrypt_artifact(configuration).await;
+    encrypted.map_err(|failure| {
+        let key = worker.artifact_key.as_str();
+        tracing::warn!(
+            event = "artifact-not-encrypted",
+            key,
+            code = failure.code(),
+            "an artifact could not be encrypted"
+        );
+        refusal::unanswered(false, key, None, None)
+    })
 }
 
 /// Whether the first read came with a date to compare creation times with.

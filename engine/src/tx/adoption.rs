@@ -4,10 +4,11 @@
 //! a refusal rolls back and is then recorded by a transaction of its own, which any
 //! process may write. Never in this module: a read of a node.
 
-use bronzeward_core::adopt::{Adopted, Facts, NotAdopted, adopt};
+use bronzeward_core::adopt::{Adopted, Facts, NotAdopted, Requirement, adopt};
 use bronzeward_core::drift::Resolution;
 use bronzeward_core::fence::{Fence, Generation};
-use bronzeward_core::id::{EpochId, MachineId, OperationId, PlanId};
+use bronzeward_core::id::{MachineId, OperationId, PlanId};
+use bronzeward_core::observation::{Observation, Purpose};
 use bronzeward_core::operation::OperationState;
 use bronzeward_core::plan::{AnyPlan, Plan};
 use bronzeward_core::principal::{By, Controller};
@@ -16,12 +17,13 @@ use bronzeward_core::rules::{Rule, Rules};
 use bronzeward_core::time::DbTime;
 use bronzeward_core::timeline::{Counter, Data};
 
-use super::dispatch::{Last, scene};
+use super::dispatch::{Last, Log, drift, scene};
 use super::plans::applied;
 use super::{Abort, Committed, Ended, Failure, Kind, Tx, lock_by, transact};
+use crate::ports::Alert;
 use crate::ports::store::{
     AdoptionReads, Condition, Guard, LockMode, NewAdoption, NewEntry, ObservationReads, StoreTx,
-    TimelineWrites, Written,
+    Written,
 };
 use crate::tx::level::Start;
 use crate::world::{Db, RawTx, World};
@@ -202,6 +204,7 @@ fn entries(
             to: OperationState::Completed,
             cause: None,
             observation: Some(observation),
+            reason: None,
         },
         Data::AppliedChange {
             release: adopted.applied.release,
@@ -220,36 +223,54 @@ fn entries(
 }
 
 /// Appends the refusal entry of an adoption that failed (EaR 3.2): every failed
-/// comparison, ascending. It authorises nothing.
+/// comparison, ascending. It authorises nothing. Where the reading taken for the plan did not
+/// show the imported configuration, it is applied to the machine's drift record (EaR 6.1).
 pub async fn record_refusal<W: World>(
     db: &Db<W>,
     plan: PlanId,
     machine: MachineId,
     refused: &NotAdopted,
-) -> Result<Committed<()>, Failure<()>> {
+) -> Result<Committed<Option<Alert>>, Failure<()>> {
     let rules = db.rules();
+    let on_digest = refused.failed.contains(&Requirement::ImportBaseDigest);
     transact(db.store(), Kind::Job, async |tx| {
         let (tx, installation) = tx.lock_installation(LockMode::Share).await?;
         let lock = lock_by(&rules, Rule::MachineRowLock, LockMode::Update);
-        let (tx, _) = tx.lock_machine(machine, lock).await?;
-        let (mut open, now) = tx.open_at().await?;
+        let (tx, row) = tx.lock_machine(machine, lock).await?;
+        let (mut open, at) = tx.open_at().await?;
+        let Some(row) = row else {
+            return open.refuse(()).await;
+        };
         let data = Data::Refusal {
             plan,
             operation: None,
             comparisons: refused.comparisons(),
             process_epoch: refused.process_epoch,
         };
-        let entry = refusal_entry(db, &data, installation.epoch, now);
-        open.rows()
-            .append_entry(machine, &entry.about(plan))
-            .await?;
-        open.done(())
+        let seen = match on_digest {
+            true => open.rows().highest_observation(machine).await?,
+            false => None,
+        };
+        let process = db.process();
+        let by = Controller::unowned(process.owner.clone(), process.epoch);
+        let mut log = Log {
+            rows: open.rows(),
+            machine,
+            plan: Some(plan),
+            by: By::Controller(by),
+            epoch: installation.epoch,
+            at,
+        };
+        log.append(&data).await?;
+        // A reading for another purpose was applied, or is not to be, where it was recorded.
+        let own = |seen: &Observation| {
+            seen.started.purpose == Purpose::Evidence && seen.started.plan == Some(plan)
+        };
+        let alert = match seen.filter(own) {
+            Some(seen) => drift::observed(&rules, &mut log, &row, &seen).await?,
+            None => None,
+        };
+        open.done(alert)
     })
     .await
-}
-
-fn refusal_entry<W: World>(db: &Db<W>, data: &Data, epoch: EpochId, now: DbTime) -> NewEntry {
-    let process = db.process();
-    let by = By::Controller(Controller::unowned(process.owner.clone(), process.epoch));
-    NewEntry::of(data, by, epoch, None, now)
 }

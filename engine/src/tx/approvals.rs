@@ -2,7 +2,7 @@
 //!
 //! Called by http. An approval's time, and a revocation's, is read after the act-order
 //! lock, so that neither counts before it could be seen. Never in this module: a
-//! revocation of an approval (T5b) or a cancellation (T11).
+//! revocation of an approval or a cancellation, which are `withdrawals`'.
 
 use std::collections::{BTreeMap, BTreeSet};
 

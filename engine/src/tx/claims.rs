@@ -127,7 +127,7 @@ pub(crate) const ABANDONED: Event = Event::Failed {
 /// 503: this process may issue no ownership in the current epoch (PA §5.1).
 pub(crate) fn superseded() -> Problem {
     Problem::new(ProblemCode::EpochSuperseded)
-        .say("This process is of an earlier epoch and starts no ingestion.")
+        .say("This process is of an earlier epoch and takes no ownership.")
 }
 
 /// 409 for an act that a claim's state refuses.

@@ -30,7 +30,7 @@ use crate::ports::store::{
     LockMode, NewEntry, OpenDrift, Page, Paged, PlanFilter, PlanReads, PlanRow, PlanWrites,
     PlannedMachine, PlannedRelease, Snapshot, StoreError, StoreReads, TimelineWrites,
 };
-use crate::request::{Admitted, Answer, NotDone, Refused, Rendered, Requests, Settled};
+use crate::request::{Admitted, Answer, NotDone, Refused, Rendered, Requests, Settled, unreadable};
 use crate::rows::{self, HeadId, HeadRow, MachineRow, SourceRevisionId};
 use crate::world::World;
 
@@ -96,7 +96,7 @@ impl<W: World> Planner<'_, W> {
         let mut snapshot = self.requests.snapshot().await?;
         let read = sides(&mut snapshot, input).await;
         snapshot.close().await;
-        let Some((applied, from, to)) = read.map_err(unreadable)? else {
+        let Some((applied, from, to)) = read.map_err(|_| unreadable())? else {
             return Ok(None);
         };
         let describes = from.facts.artifact_digest == applied.1;
@@ -468,10 +468,6 @@ pub async fn plan<S: StoreReads>(
 ) -> Result<Option<PlanRow>, StoreError> {
     let now = snapshot.clock().await?;
     Ok(snapshot.plan(id).await?.map(|row| row.read_at(now)))
-}
-
-fn unreadable(_: StoreError) -> Refused {
-    Problem::dependency_unavailable("The database could not be read.").into()
 }
 
 /// Every principal an approval's mark looks at.

@@ -60,6 +60,7 @@ pub struct Acting {
 /// A controller instance with its fence.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Controller {
+    /// The deployment's name of the instance; its process is not told.
     pub controller: String,
     pub generation: Option<u64>,
     pub epoch: EpochId,

@@ -207,6 +207,7 @@ pub struct Observation {
     pub started_at: Timestamp,
     pub at: Timestamp,
     pub endpoint: String,
+    /// The deployment's name of the instance that read the machine.
     pub controller: String,
     pub plan: Option<PlanId>,
     pub operation: Option<OperationId>,

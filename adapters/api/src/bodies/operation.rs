@@ -102,6 +102,8 @@ pub struct Operation {
     pub kind: OperationKind,
     pub state: OperationState,
     pub epoch: EpochId,
+    /// The number of its latest event, as the identifiers of its events carry it: a plan
+    /// operation's is a revision of its machine's timeline.
     pub last_event: Option<u64>,
     /// What a takeover request names; null while nobody has owned it.
     pub owner_generation: Option<u64>,

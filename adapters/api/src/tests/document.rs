@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use crate::openapi;
-use crate::routes::{self, Route};
+use crate::routes::{self, Route, RouteId};
 
 const COMMITTED: &str = include_str!("../../openapi.yaml");
 
@@ -99,6 +99,8 @@ fn stated(route: &Route) -> BTreeMap<&'static str, Value> {
         query.extend(["limit", "cursor"]);
     }
     let path: BTreeSet<&str> = route.path_parameters().collect();
+    // Served, but for a review that it can be asked for with.
+    let in_part = route.id == RouteId::StartIngestion;
     BTreeMap::from([
         ("roles", roles.into()),
         ("human", route.human_only.into()),
@@ -111,7 +113,7 @@ fn stated(route: &Route) -> BTreeMap<&'static str, Value> {
         ("path", path.into_iter().collect()),
         ("query", query.into_iter().collect()),
         ("success", route.success.status.as_str().into()),
-        ("501", (!route.implemented).into()),
+        ("501", (!route.implemented || in_part).into()),
     ])
 }
 

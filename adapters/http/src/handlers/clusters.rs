@@ -1,6 +1,7 @@
 //! Clusters (PA §9.2).
 
 use bronzeward_api::bodies::cluster::{Cluster, ClusterStatus, Contract, CreateCluster};
+use bronzeward_core::id::RequestId;
 use bronzeward_core::inventory::TalosClusterId;
 use bronzeward_core::problem::Problem;
 use bronzeward_engine::ports::store::{ClusterRow, InventoryReads};
@@ -67,15 +68,17 @@ pub async fn create<W: World>(mut call: Call<'_, W>) -> Handled {
     };
     let answer = call
         .requests()
-        .create_cluster(&write.admitted, &input, render)
+        .create_cluster(&write.admitted, &input, render(call.request()))
         .await?;
     Ok(call.answer(answer))
 }
 
-fn render(row: &ClusterRow) -> Rendered {
-    super::render(body(row), |body| {
-        created(format!("/api/v1/clusters/{}", row.id), body)
-    })
+fn render(request: RequestId) -> impl Fn(&ClusterRow) -> Rendered + Clone {
+    move |row| {
+        super::render(request, body(row), |body| {
+            created(format!("/api/v1/clusters/{}", row.id), body)
+        })
+    }
 }
 
 /// A grammar that the body's own form did not refuse.

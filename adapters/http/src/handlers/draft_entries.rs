@@ -8,7 +8,7 @@ use bronzeward_api::bodies::draft::{
     DraftEntry, DraftUpdate, PutAssignment, PutFragment, PutProfile,
 };
 use bronzeward_core::head::{AssignmentContent, Layer, Name, ProfileContent};
-use bronzeward_core::id::{DraftId, MachineId};
+use bronzeward_core::id::{DraftId, MachineId, RequestId};
 use bronzeward_core::problem::Problem;
 use bronzeward_core::secret::Unresolved;
 use bronzeward_engine::ingest::FragmentPut;
@@ -20,7 +20,7 @@ use http::StatusCode;
 use super::clusters::malformed;
 use super::ingestions::ingester;
 use super::{drafts, said, wire};
-use crate::call::{Call, Handled, quoted, rendered};
+use crate::call::{Call, Handled, Write, quoted, rendered};
 use crate::problem::{document, status_and_title};
 
 pub(super) const fn layer(layer: WireLayer) -> Layer {
@@ -46,11 +46,13 @@ fn body(update: &EntryUpdate) -> Result<DraftUpdate, Refused> {
     })
 }
 
-fn render(update: &EntryUpdate) -> Rendered {
-    super::render(body(update), |body| Rendered {
-        etag: Some(quoted(update.etag)),
-        ..rendered(StatusCode::OK, body)
-    })
+fn render(request: RequestId) -> impl Fn(&EntryUpdate) -> Rendered + Clone {
+    move |update| {
+        super::render(request, body(update), |body| Rendered {
+            etag: Some(quoted(update.etag)),
+            ..rendered(StatusCode::OK, body)
+        })
+    }
 }
 
 /// The name in a path: it need not exist yet, so a malformed one is not a missing one.
@@ -71,13 +73,13 @@ pub async fn put_fragment<W: World>(mut call: Call<'_, W>) -> Handled {
         input: Unresolved::new(sent.document.into_inner().into_bytes()),
         if_match: write.if_match,
     };
-    let request = call.request().to_string();
+    let request = call.request();
     let refuse = |problem: &Problem| {
         let (status, _) = status_and_title(problem.code);
-        rendered(status, &document(problem, request.clone()))
+        rendered(status, &document(problem, request.to_string()))
     };
     let answer = ingester(&call)?
-        .put_fragment(&write.admitted, put, render, refuse)
+        .put_fragment(&write.admitted, put, render(request), refuse)
         .await?;
     Ok(call.answer(answer))
 }
@@ -91,11 +93,7 @@ pub async fn put_profile<W: World>(mut call: Call<'_, W>) -> Handled {
         fragments: fragments.collect::<Result<_, _>>()?,
     };
     let proposal = Proposal::Profile(name, content);
-    let answer = call
-        .requests()
-        .propose(&write.admitted, draft, &proposal, write.if_match, render)
-        .await?;
-    Ok(call.answer(answer))
+    propose(&call, &write, draft, &proposal).await
 }
 
 pub async fn put_assignment<W: World>(mut call: Call<'_, W>) -> Handled {
@@ -116,11 +114,7 @@ pub async fn put_assignment<W: World>(mut call: Call<'_, W>) -> Handled {
         fragments,
     };
     let proposal = Proposal::Assignment(machine, content);
-    let answer = call
-        .requests()
-        .propose(&write.admitted, draft, &proposal, write.if_match, render)
-        .await?;
-    Ok(call.answer(answer))
+    propose(&call, &write, draft, &proposal).await
 }
 
 pub async fn remove_fragment<W: World>(call: Call<'_, W>) -> Handled {
@@ -141,9 +135,17 @@ pub async fn remove_assignment<W: World>(call: Call<'_, W>) -> Handled {
 async fn remove<W: World>(mut call: Call<'_, W>, removal: Proposal) -> Handled {
     let draft: DraftId = call.id("draft")?;
     let write = call.write_bare().await?;
-    let answer = call
-        .requests()
-        .propose(&write.admitted, draft, &removal, write.if_match, render)
-        .await?;
-    Ok(call.answer(answer))
+    propose(&call, &write, draft, &removal).await
+}
+
+async fn propose<W: World, T>(
+    call: &Call<'_, W>,
+    write: &Write<T>,
+    draft: DraftId,
+    proposal: &Proposal,
+) -> Handled {
+    let (requests, render) = (call.requests(), render(call.request()));
+    let (admitted, if_match) = (&write.admitted, write.if_match);
+    let proposed = requests.propose(admitted, draft, proposal, if_match, render);
+    Ok(call.answer(proposed.await?))
 }

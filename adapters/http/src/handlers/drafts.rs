@@ -140,6 +140,7 @@ pub async fn read<W: World>(call: Call<'_, W>) -> Handled {
 pub async fn create<W: World>(mut call: Call<'_, W>) -> Handled {
     let write = call.write::<CreateDraft>().await?;
     let cluster = wire::core_id(&write.body.cluster)?;
+    let request = call.request();
     let answer = call
         .requests()
         .create_draft(
@@ -147,7 +148,7 @@ pub async fn create<W: World>(mut call: Call<'_, W>) -> Handled {
             cluster,
             write.body.title.as_str(),
             |row, entries| {
-                super::render(body(row, entries), |body| Rendered {
+                super::render(request, body(row, entries), |body| Rendered {
                     etag: Some(quoted(row.etag)),
                     ..created(format!("/api/v1/drafts/{}", row.id), body)
                 })
@@ -160,10 +161,11 @@ pub async fn create<W: World>(mut call: Call<'_, W>) -> Handled {
 pub async fn discard<W: World>(mut call: Call<'_, W>) -> Handled {
     let id: DraftId = call.id("draft")?;
     let write = call.write::<Nothing>().await?;
+    let request = call.request();
     let answer = call
         .requests()
         .discard_draft(&write.admitted, id, write.if_match, |row, entries| {
-            super::render(body(row, entries), |body| Rendered {
+            super::render(request, body(row, entries), |body| Rendered {
                 etag: Some(quoted(row.etag)),
                 ..rendered(StatusCode::OK, body)
             })

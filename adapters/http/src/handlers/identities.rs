@@ -43,6 +43,7 @@ pub async fn revoke<W: World>(mut call: Call<'_, W>) -> Handled {
         _ => return Err(Problem::invalid_request("It names exactly one identity.").into()),
     };
     let access = &call.app.access;
+    let request = call.request();
     let answer = call
         .requests()
         .revoke_identity(
@@ -53,7 +54,11 @@ pub async fn revoke<W: World>(mut call: Call<'_, W>) -> Handled {
                 Subject::Human { issuer, subject } => access.denies_human(issuer, subject),
                 Subject::Service { name, .. } => access.lists_service_fully(principal.id, name),
             },
-            |revoked| super::render(body(revoked), |body| rendered(StatusCode::CREATED, body)),
+            |revoked| {
+                super::render(request, body(revoked), |body| {
+                    rendered(StatusCode::CREATED, body)
+                })
+            },
         )
         .await?;
     Ok(call.answer(answer))

@@ -6,7 +6,7 @@ use bronzeward_api::bodies::ingestion::{
     Ingestion, IngestionAccepted, IngestionSource, Staging, StartIngestion, StartKind,
 };
 use bronzeward_core::claim::{ClaimKind, ClaimState, StagingMode};
-use bronzeward_core::id::{IngestionId, MachineId, OperationId};
+use bronzeward_core::id::{IngestionId, MachineId, OperationId, RequestId};
 use bronzeward_core::problem::{Problem, ProblemCode};
 use bronzeward_core::secret::Unresolved;
 use bronzeward_engine::ingest::{Ingester, Input, Start, read_claim};
@@ -133,9 +133,15 @@ pub async fn start<W: World>(mut call: Call<'_, W>) -> Handled {
         None => Input::Machine,
     };
     let ingester = ingester(&call)?;
+    let request = call.request();
     let (answer, issued) = call
         .requests()
-        .start_ingestion(&write.admitted, &start, ingester.settings.timers, accepted)
+        .start_ingestion(
+            &write.admitted,
+            &start,
+            ingester.settings.timers,
+            accepted(request),
+        )
         .await?;
     if let Some(issued) = issued {
         ingester.begin(Start {
@@ -151,9 +157,15 @@ pub async fn take_over<W: World>(mut call: Call<'_, W>) -> Handled {
     let id: IngestionId = call.id("ingestion")?;
     let write = call.write::<Nothing>().await?;
     let ingester = ingester(&call)?;
+    let request = call.request();
     let answer = call
         .requests()
-        .take_over_ingestion(&write.admitted, id, ingester.settings.timers, accepted)
+        .take_over_ingestion(
+            &write.admitted,
+            id,
+            ingester.settings.timers,
+            accepted(request),
+        )
         .await?;
     if !answer.replayed {
         ingester.begin_resumed(id);
@@ -164,27 +176,30 @@ pub async fn take_over<W: World>(mut call: Call<'_, W>) -> Handled {
 pub async fn abandon<W: World>(mut call: Call<'_, W>) -> Handled {
     let id: IngestionId = call.id("ingestion")?;
     let write = call.write::<Nothing>().await?;
+    let request = call.request();
     let answer = call
         .requests()
         .abandon_ingestion(&write.admitted, id, |read| {
-            super::render(body(read), |body| rendered(StatusCode::OK, body))
+            super::render(request, body(read), |body| rendered(StatusCode::OK, body))
         })
         .await?;
     Ok(call.answer(answer))
 }
 
 /// 202 with the handle of the ingestion and a Location at its operation.
-fn accepted(operation: OperationId, ingestion: IngestionId) -> Rendered {
-    let handle = || {
-        Ok(IngestionAccepted {
-            operation: wire::id(operation)?,
-            ingestion: wire::id(ingestion)?,
-            generation: None,
+fn accepted(request: RequestId) -> impl Fn(OperationId, IngestionId) -> Rendered + Clone {
+    move |operation, ingestion| {
+        let handle = || {
+            Ok(IngestionAccepted {
+                operation: wire::id(operation)?,
+                ingestion: wire::id(ingestion)?,
+                generation: None,
+            })
+        };
+        super::render(request, handle(), |body| Rendered {
+            location: Some(format!("/api/v1/operations/{operation}")),
+            operation: Some(operation),
+            ..rendered(StatusCode::ACCEPTED, body)
         })
-    };
-    super::render(handle(), |body| Rendered {
-        location: Some(format!("/api/v1/operations/{operation}")),
-        operation: Some(operation),
-        ..rendered(StatusCode::ACCEPTED, body)
-    })
+    }
 }

@@ -6,7 +6,7 @@ use bronzeward_api::bodies::machine::{
 };
 use bronzeward_api::bodies::timeline::{TimelineEntry, TimelinePage};
 use bronzeward_core::digest::ConfigDigest;
-use bronzeward_core::id::{ClusterId, MachineId, ReleaseId};
+use bronzeward_core::id::{ClusterId, MachineId, ReleaseId, RequestId};
 use bronzeward_core::inventory::{Endpoint, IdentityKey, Platform};
 use bronzeward_core::problem::Problem;
 use bronzeward_core::release::{observed_release, pending_convergence};
@@ -188,7 +188,7 @@ pub async fn create<W: World>(mut call: Call<'_, W>) -> Handled {
     };
     let answer = call
         .requests()
-        .create_machine(&write.admitted, &input, render)
+        .create_machine(&write.admitted, &input, render(call.request()))
         .await?;
     Ok(call.answer(answer))
 }
@@ -200,15 +200,23 @@ pub async fn replace_endpoint<W: World>(mut call: Call<'_, W>) -> Handled {
     let reason = write.body.reason.as_ref().map(|text| text.as_str());
     let answer = call
         .requests()
-        .change_endpoint(&write.admitted, machine, next, reason, render)
+        .change_endpoint(
+            &write.admitted,
+            machine,
+            next,
+            reason,
+            render(call.request()),
+        )
         .await?;
     Ok(call.answer(answer))
 }
 
-fn render(row: &MachineRow, standing: &Standing) -> Rendered {
-    super::render(body(row, standing), |body| {
-        created(format!("/api/v1/machines/{}", row.id), body)
-    })
+fn render(request: RequestId) -> impl Fn(&MachineRow, &Standing) -> Rendered + Clone {
+    move |row, standing| {
+        super::render(request, body(row, standing), |body| {
+            created(format!("/api/v1/machines/{}", row.id), body)
+        })
+    }
 }
 
 /// A machine's timeline, oldest or newest first, with the cursor of its newest entry.

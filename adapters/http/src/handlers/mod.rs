@@ -22,6 +22,7 @@ pub(crate) mod wire;
 
 use axum::response::Response;
 use bronzeward_api::routes::RouteId;
+use bronzeward_core::id::RequestId;
 use bronzeward_core::problem::{Problem, ProblemCode};
 use bronzeward_engine::request::Refused;
 use bronzeward_engine::request::Rendered;
@@ -96,11 +97,15 @@ pub async fn dispatch<W: World>(call: Call<'_, W>) -> Result<Response, Refused> 
 
 /// What a write answers from its body. A row that has no wire form is the server's fault
 /// and is answered as such; it cannot be refused any more.
-fn render<T>(body: Result<T, Refused>, answer: impl FnOnce(&T) -> Rendered) -> Rendered {
+fn render<T>(
+    request: RequestId,
+    body: Result<T, Refused>,
+    answer: impl FnOnce(&T) -> Rendered,
+) -> Rendered {
     match body {
         Ok(body) => answer(&body),
         Err(refused) => {
-            let document = crate::problem::document(&refused.problem, String::new());
+            let document = crate::problem::document(&refused.problem, request.to_string());
             crate::call::rendered(StatusCode::INTERNAL_SERVER_ERROR, &document)
         }
     }

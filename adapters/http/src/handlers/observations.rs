@@ -35,7 +35,7 @@ fn body(row: &Observation) -> Result<Wire, Refused> {
         started_at: wire::time(started.started_at),
         at: wire::time(row.at),
         endpoint: started.endpoint.to_string(),
-        controller: started.controller.owner.to_string(),
+        controller: started.controller.owner.instance().to_owned(),
         plan: wire::opt_id(started.plan)?,
         operation: wire::opt_id(started.operation)?,
         publication_generation: generation.map(|generation| wire::count(generation.0)),

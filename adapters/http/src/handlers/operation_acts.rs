@@ -2,36 +2,34 @@
 //! EaR 3.4, 5.2).
 
 use bronzeward_api::bodies::operation::{AccountAttempt, OperationEntry, TakeOverOperation};
-use bronzeward_core::attempt::Attempt;
 use bronzeward_core::fence::Generation;
-use bronzeward_core::id::OperationId;
+use bronzeward_core::id::{OperationId, RequestId};
 use bronzeward_core::problem::Problem;
 use bronzeward_core::time::Span;
-use bronzeward_engine::ports::store::EntryRow;
+use bronzeward_engine::ports::store::{EntryRow, OperationExtras};
 use bronzeward_engine::ports::{Notifier, Wake};
 use bronzeward_engine::request::Rendered;
 use bronzeward_engine::rows::OperationRow;
 use bronzeward_engine::tx::dispatch::{Accounted, AccountingInput, TakenOver};
 use bronzeward_engine::world::World;
 
-use super::operations::Beside;
 use super::{machines, operations, wire};
 use crate::call::{Call, Handled, created};
 
-/// The operation as the act left it, and the entry that the act wrote. Neither act completes
-/// an operation, so it has no outcome yet.
-fn answered(operation: &OperationRow, attempts: &[Attempt], entry: &EntryRow) -> Rendered {
-    let beside = Beside {
-        attempts: attempts.to_vec(),
-        outcome: None,
-    };
-    let both = operations::body(operation, &beside).and_then(|operation| {
+/// The operation as the act left it, and the entry that the act wrote.
+fn answered(
+    request: RequestId,
+    operation: &OperationRow,
+    extras: &OperationExtras,
+    entry: &EntryRow,
+) -> Rendered {
+    let both = operations::body(operation, extras).and_then(|operation| {
         Ok(OperationEntry {
             operation,
             entry: machines::entry(entry)?,
         })
     });
-    super::render(both, |body| {
+    super::render(request, both, |body| {
         created(format!("/api/v1/operations/{}", operation.id), body)
     })
 }
@@ -43,6 +41,7 @@ pub async fn take_over<W: World>(mut call: Call<'_, W>) -> Handled {
     let sent = &write.body;
     let seen = i64::try_from(sent.generation.value()).map(Generation);
     let seen = seen.map_err(|_| Problem::invalid_request("The generation is out of range."))?;
+    let request = call.request();
     let answer = call
         .requests()
         .take_over_operation(
@@ -51,7 +50,7 @@ pub async fn take_over<W: World>(mut call: Call<'_, W>) -> Handled {
             seen,
             sent.reason.as_str(),
             call.app.controller_lease,
-            |taken: &TakenOver| answered(&taken.operation, &taken.attempts, &taken.entry),
+            |taken: &TakenOver| answered(request, &taken.operation, &taken.extras, &taken.entry),
         )
         .await?;
     // This process's controller goes on with it.
@@ -72,6 +71,7 @@ pub async fn account<W: World>(mut call: Call<'_, W>) -> Handled {
         facts: sent.facts.0.clone(),
     };
     let floor = i64::try_from(call.app.served.settle_floor_seconds).unwrap_or(i64::MAX / 1_000_000);
+    let request = call.request();
     let answer = call
         .requests()
         .account_attempt(
@@ -79,7 +79,12 @@ pub async fn account<W: World>(mut call: Call<'_, W>) -> Handled {
             &input,
             Span::seconds(floor),
             |accounted: &Accounted| {
-                answered(&accounted.operation, &accounted.attempts, &accounted.entry)
+                answered(
+                    request,
+                    &accounted.operation,
+                    &accounted.extras,
+                    &accounted.entry,
+                )
             },
         )
         .await?;

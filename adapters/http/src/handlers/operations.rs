@@ -10,10 +10,10 @@ use bronzeward_api::bodies::timeline::Event;
 use bronzeward_api::id as wire_id;
 use bronzeward_core::attempt::Attempt;
 use bronzeward_core::id::{EpochId, MachineId, OperationId, PlanId};
-use bronzeward_core::operation::OperationState;
 use bronzeward_core::problem::{Member, Problem};
 use bronzeward_engine::ports::store::{
-    EntryRow, JobReads, OperationFilter, Page, Paged, StoreError, StoreReads, TimelineReads,
+    EntryRow, JobReads, OperationExtras, OperationFilter, OperationReads, Page, Paged,
+    TimelineReads,
 };
 use bronzeward_engine::request::Refused;
 use bronzeward_engine::rows::OperationRow;
@@ -52,44 +52,8 @@ fn member(value: &serde_json::Value) -> Option<Member> {
     })
 }
 
-/// What a plan's operation has beside its row; nothing for a publish or ingest operation.
-#[derive(Default)]
-pub(super) struct Beside {
-    pub attempts: Vec<Attempt>,
-    /// The entry that says what it completed with: an adoption record or a change of Applied.
-    pub outcome: Option<EntryRow>,
-}
-
 /// The kind of a row that lists its attempts (PA §8.3).
 const APPLY_CONFIG: &str = "apply-config";
-
-/// Reads what stands beside a row.
-async fn beside<S: StoreReads>(snapshot: &mut S, row: &OperationRow) -> Result<Beside, StoreError> {
-    if row.plan.is_none() {
-        return Ok(Beside::default());
-    }
-    let attempts = match row.kind.as_str() {
-        APPLY_CONFIG => snapshot.attempts(row.id).await?,
-        _ => Vec::new(),
-    };
-    let mut outcome = None;
-    if row.state == OperationState::Completed.as_str() {
-        let kinds = ["adoption-record", "applied-change"];
-        let mut after = None;
-        // The outcome is among the last entries, and one page holds more than most have.
-        while outcome.is_none() {
-            let page = Page { after, limit: 500 };
-            let events = snapshot.operation_events(row.id, &page).await?;
-            after = events.items.last().map(|entry| entry.number);
-            let mut entries = events.items.into_iter();
-            outcome = entries.find(|entry| kinds.contains(&entry.kind.as_str()));
-            if !events.more {
-                break;
-            }
-        }
-    }
-    Ok(Beside { attempts, outcome })
-}
 
 /// An attempt with the class and code of its answer and what accounts for it.
 fn attempt(attempt: &Attempt) -> Result<WireAttempt, Refused> {
@@ -137,12 +101,17 @@ fn outcome(entry: &EntryRow) -> Result<OperationResult, Refused> {
     })
 }
 
-pub(super) fn body(row: &OperationRow, beside: &Beside) -> Result<Operation, Refused> {
+pub(super) fn body(row: &OperationRow, beside: &OperationExtras) -> Result<Operation, Refused> {
     let is_job = row.draft.is_some();
+    // A job counts its events in its row; a plan's operation has its machine's entries.
+    let last_event = match beside.last_entry {
+        Some(number) => Some(number),
+        None => is_job.then_some(row.last_event),
+    };
     let created_by = match (row.created_by, &row.fence) {
         (Some(signed), _) => wire::acting(signed).map(By::Acting)?,
         (None, Some(fence)) => By::Controller(Controller {
-            controller: fence.owner.to_string(),
+            controller: fence.owner.instance().to_owned(),
             generation: Some(wire::count(fence.generation.0)),
             epoch: wire::id(fence.epoch)?,
         }),
@@ -167,7 +136,7 @@ pub(super) fn body(row: &OperationRow, beside: &Beside) -> Result<Operation, Ref
         kind: wire::word(&row.kind)?,
         state: wire::word(&row.state)?,
         epoch: wire::id(row.epoch)?,
-        last_event: is_job.then(|| wire::count(row.last_event)),
+        last_event: last_event.map(wire::count),
         owner_generation: row
             .fence
             .as_ref()
@@ -191,6 +160,11 @@ pub(super) fn body(row: &OperationRow, beside: &Beside) -> Result<Operation, Ref
     })
 }
 
+/// The identifier of a plan's operation; a job has nothing beside its row.
+fn of_a_plan(row: &OperationRow) -> Option<OperationId> {
+    row.plan.map(|_| row.id)
+}
+
 pub async fn list<W: World>(call: Call<'_, W>) -> Handled {
     let malformed = |_| Problem::invalid_request("A filter is no identifier.");
     let plan = call.query.value("plan").map(PlanId::parse).transpose();
@@ -210,18 +184,22 @@ pub async fn list<W: World>(call: Call<'_, W>) -> Handled {
     let page = call.page(&scope)?;
     let found = async {
         let paged = snapshot.operations(&filter, &page).await?;
-        let mut rows = Vec::new();
-        for row in paged.items {
-            let beside = beside(&mut snapshot, &row).await?;
-            rows.push((row, beside));
-        }
-        Ok((rows, paged.more))
+        let of_plans: Vec<OperationId> = paged.items.iter().filter_map(of_a_plan).collect();
+        let extras = snapshot.operation_extras(&of_plans).await?;
+        Ok((paged, extras))
     }
     .await;
-    let (rows, more) = closing(snapshot, found).await?;
-    let items = rows.iter().map(|(row, beside)| body(row, beside));
-    let items = items.collect::<Result<Vec<_>, _>>()?;
-    let paged = Paged { items, more };
+    let (paged, extras) = closing(snapshot, found).await?;
+    let none = OperationExtras::default();
+    let items = paged
+        .items
+        .iter()
+        .map(|row| body(row, extras.get(&row.id).unwrap_or(&none)))
+        .collect::<Result<Vec<_>, _>>()?;
+    let paged = Paged {
+        items,
+        more: paged.more,
+    };
     Ok(call.paged(&scope, paged, |one| one.id.to_string(), |one| one))
 }
 
@@ -232,12 +210,14 @@ pub async fn read<W: World>(call: Call<'_, W>) -> Handled {
         let Some(row) = snapshot.operation(id).await? else {
             return Ok(None);
         };
-        let beside = beside(&mut snapshot, &row).await?;
-        Ok(Some((row, beside)))
+        let of_plans: Vec<OperationId> = of_a_plan(&row).into_iter().collect();
+        let extras = snapshot.operation_extras(&of_plans).await?;
+        Ok(Some((row, extras)))
     }
     .await;
-    let (row, beside) = closing(snapshot, found).await?.ok_or_else(missing)?;
-    Ok(ok(&body(&row, &beside)?))
+    let (row, mut extras) = closing(snapshot, found).await?.ok_or_else(missing)?;
+    let extras = extras.remove(&row.id).unwrap_or_default();
+    Ok(ok(&body(&row, &extras)?))
 }
 
 fn event(row: &EntryRow, epoch: EpochId) -> Result<Event, Refused> {

@@ -5,7 +5,7 @@ use bronzeward_api::bodies::common::Nothing;
 use bronzeward_api::bodies::plan::{
     ApprovalPolicy, CreatePlan, Plan as WirePlan, PlanEvidence, PlanMode, PlanOperation, PlanState,
 };
-use bronzeward_core::id::{ApprovalId, MachineId, PlanId};
+use bronzeward_core::id::{ApprovalId, MachineId, PlanId, RequestId};
 use bronzeward_core::plan::{AnyPlan, Approval, Binding, PlanDefaults, PlanLimits, Requested};
 use bronzeward_core::problem::Problem;
 use bronzeward_engine::ports::store::{Paged, PlanReads, PlanRow};
@@ -139,14 +139,18 @@ pub async fn create<W: World>(mut call: Call<'_, W>) -> Handled {
         renderer: call.app.renderer.as_deref(),
         limits: limits(call.app),
     };
-    let answer = planner.create_plan(&write.admitted, &input, render).await?;
+    let answer = planner
+        .create_plan(&write.admitted, &input, render(call.request()))
+        .await?;
     Ok(call.answer(answer))
 }
 
-fn render(row: &PlanRow) -> Rendered {
-    super::render(body(row), |body| {
-        created(format!("/api/v1/plans/{}", row.plan.binding().id), body)
-    })
+fn render(request: RequestId) -> impl Fn(&PlanRow) -> Rendered + Clone {
+    move |row| {
+        super::render(request, body(row), |body| {
+            created(format!("/api/v1/plans/{}", row.plan.binding().id), body)
+        })
+    }
 }
 
 pub async fn list<W: World>(call: Call<'_, W>) -> Handled {
@@ -187,10 +191,11 @@ pub async fn read<W: World>(call: Call<'_, W>) -> Handled {
 pub async fn approve<W: World>(mut call: Call<'_, W>) -> Handled {
     let plan: PlanId = call.id("plan")?;
     let write = call.write::<Nothing>().await?;
+    let request = call.request();
     let answer = call
         .requests()
         .approve_plan(&write.admitted, plan, |row| {
-            super::render(approval(row), |body| {
+            super::render(request, approval(row), |body| {
                 created(format!("/api/v1/approvals/{}", row.id), body)
             })
         })

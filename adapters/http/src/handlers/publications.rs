@@ -3,6 +3,7 @@
 use bronzeward_api::bodies::common::Nothing;
 use bronzeward_core::id::DraftId;
 use bronzeward_core::problem::Problem;
+use bronzeward_engine::ports::store::OperationExtras;
 use bronzeward_engine::ports::{Notifier, Wake};
 use bronzeward_engine::request::Rendered;
 use bronzeward_engine::world::World;
@@ -19,11 +20,13 @@ pub async fn create<W: World>(mut call: Call<'_, W>) -> Handled {
         let words = "This process has no secret provider, and publishes nothing.";
         return Err(Problem::dependency_unavailable(words).into());
     }
+    let request = call.request();
     let answer = call
         .requests()
         .publish_draft(&write.admitted, draft, write.if_match, |operation| {
             super::render(
-                operations::body(operation, &operations::Beside::default()),
+                request,
+                operations::body(operation, &OperationExtras::default()),
                 |body| Rendered {
                     location: Some(format!("/api/v1/operations/{}", operation.id)),
                     operation: Some(operation.id),

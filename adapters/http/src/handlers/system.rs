@@ -92,7 +92,7 @@ pub async fn server<W: World>(call: Call<'_, W>) -> Handled {
             .filter(|(_, served)| *served)
             .map(|(feature, _)| feature)
             .collect(),
-        start_mode: match call.app.start {
+        start_mode: match call.app.db.start_mode() {
             StartMode::Normal => WireStart::Normal,
             StartMode::Recovery { .. } => WireStart::Recovery,
         },

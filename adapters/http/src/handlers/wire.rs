@@ -57,7 +57,7 @@ pub fn by(entry: &EntryRow) -> Result<By, Refused> {
     match (entry.actor, &entry.controller) {
         (Some(signed), _) => acting(signed).map(By::Acting),
         (None, Some(controller)) => Ok(By::Controller(Controller {
-            controller: controller.owner.to_string(),
+            controller: controller.owner.instance().to_owned(),
             generation: controller
                 .generation
                 .map(|generation| generation.unsigned_abs()),

@@ -1,15 +1,20 @@
-//! What plans, approvals and identity revocations write.
+//! What plans, approvals, and what takes them back write.
 
 use bronzeward_core::id::{ActId, ImportBaseRevisionId, MachineId};
 use bronzeward_core::plan::{AnyPlan, Approval, Binding};
 use bronzeward_core::problem::Member;
-use bronzeward_engine::ports::store::{Guard, NewIdentityRevocation, PlanWrites, Written};
+use bronzeward_engine::ports::store::{
+    Guard, NewApprovalRevocation, NewCancellation, NewIdentityRevocation, PlanWrites, Written,
+};
 use diesel::prelude::*;
 
 use super::record::PlanRecord;
 use crate::convert::Out;
 use crate::guard::{predicate, written};
-use crate::schema::{approval, automation_token, identity_revocation, plan, plan_state, principal};
+use crate::schema::{
+    approval, approval_revocation, automation_token, identity_revocation, plan, plan_cancellation,
+    plan_state, principal,
+};
 use crate::store::PgTx;
 use crate::time::Stamp;
 
@@ -88,6 +93,39 @@ impl PlanWrites for PgTx {
             }
         };
         written(rows)
+    }
+
+    async fn insert_approval_revocation(&mut self, new: &NewApprovalRevocation) -> Out<()> {
+        use approval_revocation::dsl;
+        let insert = diesel::insert_into(dsl::approval_revocation).values((
+            dsl::approval_id.eq(new.approval.to_string()),
+            dsl::plan_id.eq(new.plan.to_string()),
+            dsl::machine_id.eq(new.machine.to_string()),
+            dsl::revision.eq(new.revision.0),
+            dsl::principal_id.eq(new.by.principal.to_string()),
+            dsl::role.eq(new.by.role.as_str()),
+            dsl::reason.eq(&new.reason),
+            dsl::epoch.eq(new.epoch.to_string()),
+            dsl::act_id.eq(new.act.to_string()),
+            dsl::at.eq(Stamp(new.at)),
+        ));
+        self.execute(insert).await.map(drop)
+    }
+
+    async fn insert_cancellation(&mut self, new: &NewCancellation) -> Out<()> {
+        use plan_cancellation::dsl;
+        let insert = diesel::insert_into(dsl::plan_cancellation).values((
+            dsl::plan_id.eq(new.plan.to_string()),
+            dsl::machine_id.eq(new.machine.to_string()),
+            dsl::revision.eq(new.revision.0),
+            dsl::principal_id.eq(new.by.principal.to_string()),
+            dsl::role.eq(new.by.role.as_str()),
+            dsl::reason.eq(&new.reason),
+            dsl::epoch.eq(new.epoch.to_string()),
+            dsl::act_id.eq(new.act.to_string()),
+            dsl::at.eq(Stamp(new.at)),
+        ));
+        self.execute(insert).await.map(drop)
     }
 
     async fn revoke_identity(&mut self, new: &NewIdentityRevocation) -> Out<()> {

@@ -103,6 +103,24 @@ async fn a_transaction_dropped_open_frees_its_locks_and_leaves_the_pool() {
 }
 
 #[tokio::test]
+async fn a_read_alone_gives_its_session_back_and_a_failed_one_ends_it() {
+    let database = support::migrated().await;
+    let pool = support::pool(&database, 1);
+    let pid = "SELECT pg_backend_pid()::bigint AS number";
+    let alone = async |sql: &str| {
+        let row = pool.read_one::<Number, _>(diesel::sql_query(sql.to_owned()));
+        row.await.map(|row| row.number)
+    };
+    let first = alone(pid).await.expect("a pid");
+    assert_eq!(alone(pid).await, Ok(first));
+    assert_eq!(pool.in_use(), (1, 0));
+    let failed = alone("SELECT 1 / 0 AS number").await;
+    assert_eq!(failed, Err(StoreError::Fault));
+    assert_eq!(pool.in_use(), (0, 0));
+    assert_ne!(alone(pid).await, Ok(first));
+}
+
+#[tokio::test]
 async fn a_cancelled_wait_gives_its_locks_back() {
     let database = support::migrated().await;
     support::inventory(&support::session(&database).await).await;

@@ -10,6 +10,7 @@
 mod adoptions;
 mod claims;
 mod drafts;
+mod freezes;
 mod guard;
 mod inventory;
 mod jobs;
@@ -19,6 +20,7 @@ mod operations;
 mod page;
 mod plans;
 mod principals;
+mod recovery;
 mod releases;
 mod requests;
 mod sources;
@@ -29,20 +31,27 @@ mod tokens;
 pub use adoptions::{AdoptionReads, AdoptionWrites, NewAdoption};
 pub use claims::{ClaimEnd, ClaimFilter, ClaimReads, ClaimSource, ClaimWrites, NewClaim};
 pub use drafts::{DraftReads, DraftWrites, EntryKind, EntryOfDraft, NewDraft};
+pub use freezes::{FreezeWrites, Frozen};
 pub use guard::{Condition, Guard, Written};
 pub use inventory::{
     ClusterRow, EndpointChange, InventoryReads, InventoryWrites, NewCluster, NewMachine,
 };
 pub use jobs::{JobEnd, JobReads, JobWrites, NewJob, NewWork, OperationFilter};
 pub use locks::{LockMode, Locks, Select};
-pub use observations::{ObservationReads, ObservationWrites};
-pub use operations::{AccountedRow, Marks, NewAccounting, OperationReads, OperationWrites};
+pub use observations::{DriftRead, ObservationReads, ObservationWrites};
+pub use operations::{
+    AccountedRow, Marks, NewAccounting, OperationExtras, OperationReads, OperationWrites,
+};
 pub use page::{Page, Paged};
 pub use plans::{
-    NewIdentityRevocation, OpenDrift, PlanFilter, PlanReads, PlanRow, PlanWrites, PlannedMachine,
-    PlannedRelease, ReleaseOrigins,
+    NewApprovalRevocation, NewCancellation, NewIdentityRevocation, OpenDrift, PlanFilter,
+    PlanReads, PlanRow, PlanWrites, PlannedMachine, PlannedRelease, ReleaseOrigins,
 };
 pub use principals::{ActRow, PrincipalReads, PrincipalWrites};
+pub use recovery::{
+    Decided, MarkRow, NewDecommission, NewScopeAccounting, NewScopeMark, NewScopeRelease,
+    RecoveryReads, RecoveryWrites,
+};
 pub use releases::{
     Dependency, NewHead, NewRelease, NewReleaseMachine, Outcome, ProvenanceRow, ReleaseMachineRow,
     ReleaseReads, ReleaseRow, ReleaseSourceRow, ReleaseWrites, ReproductionRow, Seed,
@@ -60,6 +69,8 @@ pub use timeline::{
 pub use tokens::{ListedToken, TokenReads, TokenWrites};
 
 use std::future::Future;
+
+use bronzeward_core::time::DbTime;
 
 /// How a statement or a commit failed. No text of the database is carried: it can
 /// quote values. The adapter logs the SQLSTATE.
@@ -95,6 +106,17 @@ pub trait Store: Send + Sync + 'static {
 
     /// A read-only REPEATABLE READ transaction: one state of the database.
     fn snapshot(&self) -> impl Future<Output = Result<Self::Snapshot, StoreError>> + Send;
+
+    /// The database's time, for a caller that reads nothing else with it. A store with a
+    /// shorter way than a snapshot takes that.
+    fn clock(&self) -> impl Future<Output = Result<DbTime, StoreError>> + Send {
+        async {
+            let mut snapshot = self.snapshot().await?;
+            let now = snapshot.clock().await;
+            snapshot.close().await;
+            now
+        }
+    }
 }
 
 /// Everything that can be read, in a transaction or a snapshot.
@@ -110,6 +132,7 @@ pub trait StoreReads:
     + AdoptionReads
     + ObservationReads
     + OperationReads
+    + RecoveryReads
     + ReleaseReads
     + StandingReads
     + TimelineReads
@@ -137,8 +160,10 @@ pub trait StoreTx:
     + JobWrites
     + PlanWrites
     + AdoptionWrites
+    + FreezeWrites
     + ObservationWrites
     + OperationWrites
+    + RecoveryWrites
     + ReleaseWrites
     + TimelineWrites
     + TokenWrites

@@ -10,8 +10,18 @@ use bronzeward_core::head::AssignmentAt;
 use bronzeward_core::id::{MachineId, ObservationId};
 use bronzeward_core::observation::{Observation, Started};
 use bronzeward_core::revision::TimelineRevision;
+use bronzeward_core::time::DbTime;
 
 use super::{Page, Paged, StoreError};
+
+/// A machine that may be due to be read for drift.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DriftRead {
+    pub machine: MachineId,
+    /// The later of two times: when its latest reading of purpose `drift` began, and when
+    /// the operation that set its Applied was made.
+    pub last: DbTime,
+}
 
 pub trait ObservationReads {
     /// A completed observation.
@@ -45,6 +55,14 @@ pub trait ObservationReads {
         &mut self,
         machine: MachineId,
     ) -> impl Future<Output = Result<Option<Observation>, StoreError>> + Send;
+
+    /// The machines with an Applied, not retired, that no operation holds, whose
+    /// [`DriftRead::last`] is `before` or earlier: the earliest first, at most `limit`.
+    fn drift_reads(
+        &mut self,
+        before: DbTime,
+        limit: u16,
+    ) -> impl Future<Output = Result<Vec<DriftRead>, StoreError>> + Send;
 
     /// The machine's assignment head, if it ever had one.
     fn assignment_at(

@@ -22,7 +22,7 @@ use bronzeward_core::release::Applied;
 use bronzeward_core::revision::TimelineRevision;
 use bronzeward_core::time::DbTime;
 
-use super::{Guard, StoreError, Written};
+use super::{EntryRow, Guard, StoreError, Written};
 use crate::rows::OperationRow;
 
 /// Two positions in a machine's timeline that an operation's decisions turn on.
@@ -32,6 +32,17 @@ pub struct Marks {
     pub since: TimelineRevision,
     /// The latest response, ownership transition or classification (comparison 8).
     pub outdating: TimelineRevision,
+}
+
+/// What is recorded of a plan's operation beside its row.
+#[derive(Clone, Debug, Default)]
+pub struct OperationExtras {
+    /// In the order they were recorded, each with its answer and its accounting.
+    pub attempts: Vec<Attempt>,
+    /// The entry that says what it completed with: an adoption record or a change of Applied.
+    pub outcome: Option<EntryRow>,
+    /// The number of its latest entry, as its events count: the machine's revision.
+    pub last_entry: Option<i64>,
 }
 
 /// The latest operation of a machine that has an attempt accounted by decision.
@@ -64,6 +75,13 @@ pub trait OperationReads {
         operation: OperationId,
     ) -> impl Future<Output = Result<Vec<Attempt>, StoreError>> + Send;
 
+    /// What is beside each of these plan operations; one without any has no place in it. As
+    /// many statements for a page as for one operation.
+    fn operation_extras(
+        &mut self,
+        of: &[OperationId],
+    ) -> impl Future<Output = Result<BTreeMap<OperationId, OperationExtras>, StoreError>> + Send;
+
     fn operation_marks(
         &mut self,
         operation: OperationId,
@@ -80,8 +98,9 @@ pub trait OperationReads {
         cluster: ClusterId,
     ) -> impl Future<Output = Result<Option<OperationId>, StoreError>> + Send;
 
-    /// Whether an operation took the machine's scope at or after this revision.
-    fn scope_taken_since(
+    /// Whether an operation holds the machine's scope, or held or took it at or after this
+    /// revision (EaR 6.1). One that ended since has an entry since.
+    fn scope_held_since(
         &mut self,
         machine: MachineId,
         revision: TimelineRevision,

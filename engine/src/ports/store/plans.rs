@@ -164,6 +164,35 @@ pub struct NewIdentityRevocation {
     pub at: DbTime,
 }
 
+/// An approval's revocation as it is recorded (T5b).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewApprovalRevocation {
+    pub approval: ApprovalId,
+    pub plan: PlanId,
+    pub machine: MachineId,
+    /// Of its timeline entry.
+    pub revision: TimelineRevision,
+    pub by: Signed,
+    pub reason: String,
+    pub epoch: bronzeward_core::id::EpochId,
+    pub act: ActId,
+    pub at: DbTime,
+}
+
+/// A plan's cancellation as it is recorded (T11).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewCancellation {
+    pub plan: PlanId,
+    pub machine: MachineId,
+    /// Of its timeline entry.
+    pub revision: TimelineRevision,
+    pub by: Signed,
+    pub reason: String,
+    pub epoch: bronzeward_core::id::EpochId,
+    pub act: ActId,
+    pub at: DbTime,
+}
+
 pub trait PlanWrites {
     /// The binding, its evidence, and its state `proposed` at revision 1. `import_base` is
     /// the one the release was compiled from for the machine.
@@ -190,6 +219,20 @@ pub trait PlanWrites {
         plan: &AnyPlan,
         guard: &Guard,
     ) -> impl Future<Output = Result<Written, StoreError>> + Send;
+
+    /// The revocation row alone: the plan's state is written beside it where it moves.
+    /// `Unique("approval_revocation_pkey")` for a second one.
+    fn insert_approval_revocation(
+        &mut self,
+        revocation: &NewApprovalRevocation,
+    ) -> impl Future<Output = Result<(), StoreError>> + Send;
+
+    /// The cancellation row alone: from it a committed plan reads as cancelled, while
+    /// another's state is written beside it. `Unique("plan_cancellation_pkey")` for a second.
+    fn insert_cancellation(
+        &mut self,
+        cancellation: &NewCancellation,
+    ) -> impl Future<Output = Result<(), StoreError>> + Send;
 
     /// The revocation row, the principal revoked, and its unrevoked token with it. The
     /// principal is held FOR UPDATE.

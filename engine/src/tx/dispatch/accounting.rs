@@ -18,8 +18,8 @@ use bronzeward_core::timeline::{Counter, Data};
 
 use super::held;
 use crate::ports::store::{
-    EntryRow, JobReads, LockMode, NewAccounting, NewEntry, OperationReads, OperationWrites,
-    StoreError, StoreReads, TimelineWrites,
+    EntryRow, JobReads, LockMode, NewAccounting, NewEntry, OperationExtras, OperationReads,
+    OperationWrites, StoreError, StoreReads, TimelineWrites,
 };
 use crate::request::{Admitted, Answer, NotDone, Refused, Rendered, Requests, Settled};
 use crate::rows::OperationRow;
@@ -29,11 +29,18 @@ use crate::world::World;
 /// The member of `facts` that accounts for a changed resource (PA §9.2).
 const EXPLANATION: &str = "explanation";
 
+/// Whether the facts account for a changed resource.
+pub(in crate::tx) fn explained(facts: &BTreeMap<String, String>) -> bool {
+    facts
+        .get(EXPLANATION)
+        .is_some_and(|words| !words.trim().is_empty())
+}
+
 /// An accounting as it is answered.
 #[derive(Clone, Debug)]
 pub struct Accounted {
     pub operation: OperationRow,
-    pub attempts: Vec<Attempt>,
+    pub extras: OperationExtras,
     pub entry: EntryRow,
 }
 
@@ -86,7 +93,7 @@ impl<W: World> Requests<'_, W> {
                 };
                 let decided = accountable(&rules, &read.decide(&attempt, input, settle_floor, now));
                 if let Err(refusal) = decided {
-                    return open.refuse(refused(refusal)).await;
+                    return open.refuse(not_accountable(refusal)).await;
                 }
                 let (mut acts, at) = open.lock_acts(&rules).await?;
                 let signed = Signed::from(admitted.actor);
@@ -116,9 +123,10 @@ impl<W: World> Requests<'_, W> {
                 let Some(operation) = rows.operation(input.operation).await? else {
                     return Err(Abort::Store(StoreError::Fault));
                 };
+                let mut extras = rows.operation_extras(&[input.operation]).await?;
                 let accounted = Accounted {
                     operation,
-                    attempts: rows.attempts(input.operation).await?,
+                    extras: extras.remove(&input.operation).unwrap_or_default(),
                     entry: EntryRow::of(revision, &entry),
                 };
                 Ok(Settled {
@@ -191,17 +199,15 @@ impl Recorded {
             settle_floor,
             start: &self.start,
             end: &self.end,
-            explained: input
-                .facts
-                .get(EXPLANATION)
-                .is_some_and(|words| !words.trim().is_empty()),
+            explained: explained(&input.facts),
             accounted: attempt.accounted_at().is_some(),
             now,
         }
     }
 }
 
-fn refused(refusal: NotAccountable) -> Problem {
+/// The condition of EaR 5.2 that does not hold.
+pub(in crate::tx) fn not_accountable(refusal: NotAccountable) -> Problem {
     Problem::conflict(match refusal {
         NotAccountable::AlreadyAccounted => "The attempt is accounted for.",
         NotAccountable::ExecutorNotStopped => "The attempt's executor may still run.",

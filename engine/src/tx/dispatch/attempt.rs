@@ -71,7 +71,7 @@ async fn recorded<W: World>(
     let mut log = Log {
         rows,
         machine,
-        plan: owned.plan,
+        plan: Some(owned.plan),
         by: By::Controller(Controller::owning(&owned.fence)),
         epoch,
         at,
@@ -91,6 +91,7 @@ async fn recorded<W: World>(
         to: OperationState::Sending,
         cause: None,
         observation: None,
+        reason: None,
     })
     .await?;
     scene.open.done(recorded)

@@ -88,7 +88,7 @@ async fn committed<W: World>(
     let mut log = Log {
         rows,
         machine: binding.machine,
-        plan,
+        plan: Some(plan),
         by: By::Controller(Controller::owning(&fence)),
         epoch,
         at: now,
@@ -104,6 +104,7 @@ async fn committed<W: World>(
         to: OperationState::Committed,
         cause: None,
         observation: None,
+        reason: None,
     };
     log.append(&state).await?;
     scene.open.done(Owned {

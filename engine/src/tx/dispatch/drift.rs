@@ -105,6 +105,19 @@ pub(super) async fn apply<R: Rules, T: StoreTx>(
     }))
 }
 
+/// Applies an observation that no operation's end rests on: whether an operation held the
+/// scope since it began is read here, under the machine's lock.
+pub(crate) async fn observed<R: Rules, T: StoreTx>(
+    rules: &R,
+    log: &mut Log<'_, T>,
+    machine: &MachineRow,
+    observation: &Observation,
+) -> Result<Option<Alert>, StoreError> {
+    let basis = observation.started.basis;
+    let held = log.rows.scope_held_since(machine.id, basis).await?;
+    apply(rules, log, machine, observation, held).await
+}
+
 /// Closes the open record beside its entry.
 pub(super) async fn close<T: StoreTx>(
     log: &mut Log<'_, T>,

@@ -9,9 +9,10 @@ mod accounting;
 mod attempt;
 mod check;
 mod commitment;
-mod drift;
+pub(crate) mod drift;
 mod lease;
 mod refusal;
+mod resolution;
 mod response;
 mod takeover;
 mod verdict;
@@ -36,12 +37,15 @@ use bronzeward_core::time::DbTime;
 use bronzeward_core::timeline::Data;
 
 pub use accounting::{Accounted, AccountingInput};
+pub(in crate::tx) use accounting::{explained, not_accountable};
 pub use attempt::record_attempt;
 pub use check::{Checked, record_check};
 pub use commitment::commit;
 pub use lease::extend;
 pub use refusal::record_not_admitted;
+pub use resolution::Resolved;
 pub use response::record_response;
+pub(in crate::tx) use takeover::{ByAct, take_over_by_act};
 pub use takeover::{TakenOver, take_over_lapsed};
 pub use verdict::{Judged, judge};
 
@@ -285,20 +289,21 @@ fn own_move<R: Rules>(
     }
 }
 
-/// Appends a machine's entries on one plan's behalf.
-struct Log<'a, T> {
-    rows: &'a mut T,
-    machine: MachineId,
-    plan: PlanId,
-    by: By,
-    epoch: bronzeward_core::id::EpochId,
-    at: DbTime,
+/// Appends a machine's entries of one transaction.
+pub(crate) struct Log<'a, T> {
+    pub(crate) rows: &'a mut T,
+    pub(crate) machine: MachineId,
+    /// The plan on whose behalf they are written.
+    pub(crate) plan: Option<PlanId>,
+    pub(crate) by: By,
+    pub(crate) epoch: bronzeward_core::id::EpochId,
+    pub(crate) at: DbTime,
 }
 
 impl<T: StoreTx> Log<'_, T> {
-    async fn append(&mut self, data: &Data) -> Result<TimelineRevision, StoreError> {
-        let entry = NewEntry::of(data, self.by.clone(), self.epoch, None, self.at);
-        let entry = entry.about(self.plan);
+    pub(crate) async fn append(&mut self, data: &Data) -> Result<TimelineRevision, StoreError> {
+        let mut entry = NewEntry::of(data, self.by.clone(), self.epoch, None, self.at);
+        entry.plan = self.plan;
         self.rows.append_entry(self.machine, &entry).await
     }
 }

@@ -14,9 +14,7 @@ use bronzeward_core::timeline::Data;
 
 use super::{Evidence, Log, Owned, Refused, drift, own_move, unowned, whole};
 use crate::ports::Alert;
-use crate::ports::store::{
-    AdoptionReads, LockMode, Marks, OperationReads, OperationWrites, PlanReads, Written,
-};
+use crate::ports::store::{LockMode, Marks, OperationWrites, PlanReads, Written};
 use crate::tx::{Failure, Kind, lock_by, transact};
 use crate::world::{Db, World};
 
@@ -53,7 +51,7 @@ pub async fn record_not_admitted<W: World>(
         let mut log = Log {
             rows: open.rows(),
             machine: machine.id,
-            plan,
+            plan: Some(plan),
             by: By::Controller(controller.clone()),
             epoch,
             at,
@@ -79,6 +77,7 @@ pub async fn record_not_admitted<W: World>(
                     to,
                     cause: Some(cause),
                     observation: None,
+                    reason: None,
                 })
                 .await?;
             }
@@ -86,10 +85,7 @@ pub async fn record_not_admitted<W: World>(
         let mut alert = None;
         if refused.on_digest {
             let observation = &evidence.observation;
-            let basis = observation.started.basis;
-            let held = log.rows.scope_holder(machine.id).await?.is_some()
-                || log.rows.scope_taken_since(machine.id, basis).await?;
-            alert = drift::apply(&rules, &mut log, &machine, observation, held).await?;
+            alert = drift::observed(&rules, &mut log, &machine, observation).await?;
         }
         open.done(alert)
     })

@@ -67,7 +67,7 @@ pub async fn record_response<W: World>(
         let mut log = Log {
             rows,
             machine: owned.machine,
-            plan: owned.plan,
+            plan: Some(owned.plan),
             by: By::Controller(Controller::owning(&owned.fence)),
             epoch,
             at,
@@ -85,6 +85,7 @@ pub async fn record_response<W: World>(
             to,
             cause,
             observation: None,
+            reason: None,
         })
         .await?;
         open.done(to)

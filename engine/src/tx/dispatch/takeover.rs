@@ -4,7 +4,6 @@
 //! and classifies nothing.
 
 use bronzeward_core::act::{ActDraft, Action};
-use bronzeward_core::attempt::Attempt;
 use bronzeward_core::fence::{Generation, lease_from};
 use bronzeward_core::id::{EpochId, OperationId};
 use bronzeward_core::operation::{
@@ -17,10 +16,10 @@ use bronzeward_core::rules::{Rule, Rules};
 use bronzeward_core::time::{DbTime, Span};
 use bronzeward_core::timeline::{Counter, Data};
 
-use super::{Owned, Refused, held};
+use super::{Owned, Refused, held, whole};
 use crate::ports::store::{
-    Condition, EntryRow, Guard, JobReads, LockMode, NewEntry, OperationReads, StoreError, StoreTx,
-    TimelineWrites, Written,
+    Condition, Decided, EntryRow, Guard, JobReads, LockMode, NewEntry, OperationExtras,
+    OperationReads, StoreError, StoreTx, TimelineWrites, Written,
 };
 use crate::request::{
     Admitted, Answer, NotDone, Refused as RequestRefused, Rendered, Requests, Settled,
@@ -28,13 +27,13 @@ use crate::request::{
 use crate::rows::OperationRow;
 use crate::tx::claims::superseded;
 use crate::tx::{Abort, Failure, Kind, lock_by, transact};
-use crate::world::{Db, World};
+use crate::world::{Db, RawTx, World};
 
 /// A takeover that was asked for: the operation, and the transition's entry.
 #[derive(Clone, Debug)]
 pub struct TakenOver {
     pub operation: OperationRow,
-    pub attempts: Vec<Attempt>,
+    pub extras: OperationExtras,
     pub entry: EntryRow,
 }
 
@@ -167,9 +166,56 @@ fn entries(
             to: OperationState::Unresolved,
             cause: Some(UnresolvedCause::Takeover.as_str()),
             observation: None,
+            reason: None,
         });
     }
     entries
+}
+
+/// A takeover inside another act's transaction: a recovery entry takes every operation into
+/// the epoch it mints, a decommission its machine's (EaR 7.1, 7.3).
+pub(in crate::tx) struct ByAct<'a> {
+    pub decided: &'a Decided,
+    pub reason: &'a str,
+    /// The revision its ownership-transition entry will have.
+    pub revision: TimelineRevision,
+}
+
+/// Takes an operation over for good of its earlier owner, whose every write then fails. The
+/// lease has lapsed as soon as it is given: this process does not carry the operation on, and
+/// a controller that may takes it over at once.
+pub(in crate::tx) async fn take_over_by_act<W: World>(
+    db: &Db<W>,
+    rows: &mut RawTx<W>,
+    row: &OperationRow,
+    act_of: &ByAct<'_>,
+) -> Result<(), StoreError> {
+    let fault = StoreError::Fault;
+    let (Some((operation, _)), Some(machine)) = (whole(rows, row).await?, row.machine) else {
+        return Err(fault);
+    };
+    let Decided { by, epoch, act, at } = *act_of.decided;
+    let seen = operation.common().fence.generation;
+    let taking = Taking {
+        seen,
+        epoch,
+        taker: Taker::Decision,
+        lease_until: at,
+        revision: act_of.revision,
+    };
+    let from = operation.state();
+    let taken = decide(db, operation, &taking).map_err(|_| fault)?;
+    if write(&db.rules(), rows, &taken, &taking).await? == Written::Stale {
+        return Err(fault);
+    }
+    let requested = Some((by, act_of.reason.to_owned()));
+    for data in entries(&taken, from, seen, requested) {
+        let mut appended = NewEntry::of(&data, By::Signed(by), epoch, Some(act), at);
+        appended.controller = Some(Controller::owning(&taken.common.fence));
+        let appended = appended.about(taken.common.plan);
+        rows.append_entry(machine, &appended).await?;
+    }
+    Ok(())
 }
 
 impl<W: World> Requests<'_, W> {
@@ -234,13 +280,13 @@ impl<W: World> Requests<'_, W> {
                     transition.get_or_insert_with(|| EntryRow::of(revision, &entry));
                 }
                 let operation = rows.operation(id).await?;
-                let attempts = rows.attempts(id).await?;
+                let extras = rows.operation_extras(&[id]).await?.remove(&id);
                 let (Some(operation), Some(entry)) = (operation, transition) else {
                     return Err(Abort::Store(StoreError::Fault));
                 };
                 let taken = TakenOver {
                     operation,
-                    attempts,
+                    extras: extras.unwrap_or_default(),
                     entry,
                 };
                 Ok(Settled {

@@ -244,7 +244,7 @@ async fn write<W: World>(
     let mut log = Log {
         rows: scene.open.rows(),
         machine: owned.machine,
-        plan: owned.plan,
+        plan: Some(owned.plan),
         by: By::Controller(Controller::owning(&owned.fence)),
         epoch,
         at,
@@ -275,6 +275,7 @@ async fn write<W: World>(
         to: verdict.to,
         cause: verdict.cause,
         observation: verdict.observation,
+        reason: None,
     })
     .await?;
     if let (Some(applied), Some(observation)) = (&verdict.applied, verdict.observation) {

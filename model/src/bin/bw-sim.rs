@@ -1,0 +1,191 @@
+//! The simulator's command line, behind `./dev sim` and `./dev mutate`.
+
+use std::io::Write as _;
+use std::process::ExitCode;
+use std::time::Instant;
+
+use bronzeward_core::rules::Rule;
+use bronzeward_model::genesis::Genesis;
+use bronzeward_model::seed::{End, Setting, keep_panics, run};
+use bronzeward_model::sweep::{Report, sweep};
+use bronzeward_model::{mutate, witness};
+use bronzeward_without::Without;
+use clap::{Parser, Subcommand};
+
+/// Seeds of the gate.
+const GATE: u64 = 300;
+/// Seeds over which a rule is dropped.
+const MUTATION: u64 = 3_000;
+
+#[derive(Parser)]
+#[command(about = "Runs the production workflows in a simulated world")]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Runs seeds and all witnesses; with --seed, one seed with its trace.
+    Sim {
+        /// How many seeds, from 0.
+        #[arg(long, default_value_t = GATE)]
+        seeds: u64,
+        /// One seed, with its whole trace.
+        #[arg(long, conflicts_with = "shrink")]
+        seed: Option<u64>,
+        /// The least of a seed's world that still fails as the seed does.
+        #[arg(long)]
+        shrink: Option<u64>,
+        /// Rules to drop, separated by commas.
+        #[arg(long, default_value = "")]
+        without: String,
+    },
+    /// Drops every rule in turn, or one, and says what caught it.
+    Mutate {
+        rule: Option<String>,
+        #[arg(long, default_value_t = MUTATION)]
+        seeds: u64,
+    },
+}
+
+fn main() -> ExitCode {
+    keep_panics();
+    let command = Arguments::parse().command;
+    match serve(command) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("bw-sim: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn say(line: std::fmt::Arguments<'_>) {
+    // A closed standard output ends nothing.
+    let _closed = writeln!(std::io::stdout(), "{line}");
+}
+
+fn serve(command: Command) -> Result<bool, String> {
+    let genesis = Genesis::make()?;
+    match command {
+        Command::Sim {
+            seeds,
+            seed,
+            shrink,
+            without,
+        } => {
+            let rules = Without::named(&without).map_err(|error| error.to_string())?;
+            let setting = Setting {
+                rules,
+                ..Setting::default()
+            };
+            match (seed, shrink) {
+                (Some(seed), _) => Ok(one(&genesis, seed, &setting)),
+                (None, Some(seed)) => Ok(shrunk(&genesis, seed, &setting)),
+                (None, None) => Ok(gate(&genesis, seeds, &setting)),
+            }
+        }
+        Command::Mutate { rule, seeds } => {
+            let rules = match rule {
+                None => Rule::all().to_vec(),
+                Some(name) => {
+                    let found = Rule::all().iter().find(|rule| rule.name() == name);
+                    vec![*found.ok_or_else(|| format!("no rule is called {name}"))?]
+                }
+            };
+            mutate::mutate(&genesis, &rules, seeds, &say)
+        }
+    }
+}
+
+fn one(genesis: &Genesis, seed: u64, setting: &Setting) -> bool {
+    let traced = Setting {
+        traced: true,
+        ..setting.clone()
+    };
+    let outcome = run(genesis, seed, &traced);
+    say(format_args!("seed {seed}"));
+    say(format_args!("{}", outcome.trace));
+    told(seed, &outcome.end, setting)
+}
+
+/// The seed and the command that replays it stand last.
+fn told(seed: u64, end: &End, setting: &Setting) -> bool {
+    let without = setting.rules.names();
+    let rules = match without.is_empty() {
+        true => String::new(),
+        false => format!(" --without {without}"),
+    };
+    match end {
+        End::Clean => say(format_args!("seed {seed}: clean")),
+        End::Violated(violation) => say(format_args!(
+            "seed {seed}: {}: {}\nreplay: ./dev sim --seed {seed}{rules}",
+            violation.invariant, violation.said
+        )),
+        End::Error(error) => say(format_args!(
+            "seed {seed}: ERROR {error}\nreplay: ./dev sim --seed {seed}{rules}"
+        )),
+    }
+    *end == End::Clean
+}
+
+fn gate(genesis: &Genesis, seeds: u64, setting: &Setting) -> bool {
+    let began = Instant::now();
+    say(format_args!("seeds 0 to {}", seeds.saturating_sub(1)));
+    let report = sweep(genesis, 0..seeds, setting, &|done| {
+        let spent = began.elapsed().as_secs_f64();
+        let left = spent / done as f64 * (seeds.saturating_sub(done)) as f64;
+        eprint!("\r{done} of {seeds} seeds, {left:.0} s left ");
+    });
+    eprintln!();
+    figures(&report, began.elapsed().as_secs_f64());
+    let mut clean = report.failed.is_empty();
+    for (seed, end) in report.failed.iter().take(10) {
+        told(*seed, end, setting);
+    }
+    if setting.rules == Without::nothing() {
+        clean &= report.seen.all(seeds, &say);
+        clean &= witness::all(genesis, &say);
+    }
+    clean
+}
+
+fn figures(report: &Report, seconds: f64) {
+    say(format_args!(
+        "{} seeds, {} steps, {} commits in {seconds:.1} s: {:.0} seeds/s, {:.0} steps a seed",
+        report.seeds,
+        report.steps,
+        report.commits,
+        report.seeds as f64 / seconds,
+        report.steps as f64 / report.seeds.max(1) as f64
+    ));
+    for (fault, times) in &report.struck {
+        say(format_args!("  {times:>9}  {}", fault.name()));
+    }
+    for (what, times) in report.seen.counts() {
+        say(format_args!("  {times:>9}  sometimes: {what}"));
+    }
+}
+
+/// Fewer steps, fewer faults, fewer acts, as long as the same invariant is violated.
+fn shrunk(genesis: &Genesis, seed: u64, setting: &Setting) -> bool {
+    let outcome = run(genesis, seed, setting);
+    let End::Violated(wanted) = &outcome.end else {
+        return told(seed, &outcome.end, setting);
+    };
+    let fails = |setting: &Setting| {
+        matches!(run(genesis, seed, setting).end,
+            End::Violated(found) if found.invariant == wanted.invariant)
+    };
+    let least = bronzeward_model::shrink::shrink(setting, &fails);
+    say(format_args!("{}", least.said()));
+    let traced = Setting {
+        traced: true,
+        ..least.clone()
+    };
+    let outcome = run(genesis, seed, &traced);
+    say(format_args!("{}", outcome.trace));
+    told(seed, &outcome.end, &least)
+}

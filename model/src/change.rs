@@ -1,0 +1,133 @@
+//! What a commit changed, and what happened beside the database, as judges read it.
+
+use std::sync::Arc;
+
+use bronzeward_core::attempt::Recorded;
+use bronzeward_core::digest::ConfigDigest;
+use bronzeward_core::id::{AttemptId, MachineId};
+use bronzeward_core::installation::Installation;
+use bronzeward_core::inventory::Endpoint;
+use bronzeward_core::observation::Observation;
+use bronzeward_core::principal::Principal;
+use bronzeward_engine::ports::Alert;
+use bronzeward_engine::ports::store::{EntryRow, NewAccounting, NewAdoption};
+use bronzeward_engine::rows::{ClaimRow, DraftRow, MachineRow, MachineStateRow, PlanStateRow};
+
+use crate::pg::Row;
+use crate::sched::ProcessId;
+use crate::store::authoring::{Act, Head, Idempotent, TokenOf};
+use crate::store::execution::{
+    Answer, ApprovalRecord, AttemptRow, Drift, Operation, PlanRecord, Release,
+};
+
+/// A row before and after.
+#[derive(Debug)]
+pub struct Changed<V> {
+    pub before: Option<Arc<V>>,
+    pub after: Option<Arc<V>>,
+}
+
+/// One row's committed change.
+#[derive(Debug)]
+pub enum Change {
+    Installation(Changed<Installation>),
+    Machine(Changed<MachineRow>),
+    MachineState(MachineId, Changed<MachineStateRow>),
+    Draft(Changed<DraftRow>),
+    Claim(Changed<ClaimRow>),
+    Head(Changed<Head>),
+    Principal(Changed<Principal>),
+    Token(Changed<TokenOf>),
+    Idempotency(Changed<Idempotent>),
+    Act(Changed<Act>),
+    Operation(Changed<Operation>),
+    /// A plan as it was made.
+    Plan(Changed<PlanRecord>),
+    PlanState(Changed<PlanStateRow>),
+    Approval(Changed<ApprovalRecord>),
+    /// An entry of a machine's timeline.
+    Entry(MachineId, Changed<EntryRow>),
+    Observation(Changed<Observation>),
+    Attempt(Changed<AttemptRow>),
+    Response(Changed<Answer>),
+    Accounting(Changed<NewAccounting>),
+    Drift(Changed<Drift>),
+    Adoption(Changed<NewAdoption>),
+    Release(Changed<Release>),
+}
+
+/// Something that no commit records.
+#[derive(Debug)]
+pub enum Outside {
+    /// A process sent a configuration on its way to a node.
+    Sent {
+        process: ProcessId,
+        recorded: Box<Recorded>,
+        machine: MachineId,
+        digest: ConfigDigest,
+    },
+    /// A configuration came to be in force on a node.
+    InForce {
+        endpoint: Endpoint,
+        /// The machine that the node there was inventoried as, where it was.
+        machine: Option<MachineId>,
+        /// By an attempt's request, or by somebody's hand.
+        attempt: Option<AttemptId>,
+        digest: ConfigDigest,
+    },
+    /// An operator was alerted.
+    Alerted { process: ProcessId, alert: Alert },
+}
+
+/// Tells the journal of a row's changes.
+macro_rules! watched {
+    ($row:ty, $key:ty, $change:ident) => {
+        impl $crate::pg::Row<$key> for $row {
+            fn committed(
+                _key: &$key,
+                before: Option<&std::sync::Arc<Self>>,
+                after: Option<&std::sync::Arc<Self>>,
+                journal: &mut $crate::journal::Journal,
+            ) {
+                let changed = $crate::change::Changed {
+                    before: before.cloned(),
+                    after: after.cloned(),
+                };
+                journal.changed($crate::change::Change::$change(changed));
+            }
+        }
+    };
+}
+pub(crate) use watched;
+
+watched!(Installation, (), Installation);
+watched!(MachineRow, MachineId, Machine);
+watched!(DraftRow, bronzeward_core::id::DraftId, Draft);
+watched!(ClaimRow, bronzeward_core::id::IngestionId, Claim);
+watched!(Head, bronzeward_core::id::HeadId, Head);
+watched!(Principal, bronzeward_core::id::PrincipalId, Principal);
+watched!(TokenOf, bronzeward_core::id::TokenId, Token);
+watched!(
+    Idempotent,
+    (
+        bronzeward_core::id::PrincipalId,
+        bronzeward_core::idempotency::IdempotencyKey
+    ),
+    Idempotency
+);
+watched!(Act, i64, Act);
+
+impl Row<MachineId> for MachineStateRow {
+    fn committed(
+        key: &MachineId,
+        before: Option<&Arc<Self>>,
+        after: Option<&Arc<Self>>,
+        journal: &mut crate::journal::Journal,
+    ) {
+        let changed = Changed {
+            before: before.cloned(),
+            after: after.cloned(),
+        };
+        journal.changed(Change::MachineState(*key, changed));
+    }
+}

@@ -1,0 +1,72 @@
+//! What a judge is given: a commit with its changes, in the database as it now stands.
+
+use bronzeward_core::attempt::Attempt;
+use bronzeward_core::fence::Owner;
+use bronzeward_core::id::{EpochId, OperationId, PlanId};
+use bronzeward_core::plan::Binding;
+use bronzeward_core::time::DbTime;
+
+use crate::change::Change;
+use crate::pg::{Eye, Tables};
+use crate::store::execution::Operation;
+
+pub const SEEN: Eye = Eye::COMMITTED;
+
+#[derive(Clone, Copy)]
+pub struct Case<'a> {
+    pub tables: &'a Tables,
+    pub now: DbTime,
+    /// The owner string of the committing process, where it is a server.
+    pub owner: Option<&'a Owner>,
+    pub changes: &'a [Change],
+}
+
+impl Case<'_> {
+    pub fn epoch(&self) -> Option<EpochId> {
+        let installation = self.tables.authoring.installation.get(SEEN, &());
+        installation.map(|row| row.epoch)
+    }
+
+    /// Whether a person asked for it: the commit records an act.
+    pub fn is_act(&self) -> bool {
+        let mut changes = self.changes.iter();
+        changes.any(|change| matches!(change, Change::Act(_)))
+    }
+
+    pub fn operations(&self) -> impl Iterator<Item = &Operation> {
+        self.tables.execution.operations.values(SEEN)
+    }
+
+    pub fn operation(&self, id: OperationId) -> Option<&Operation> {
+        self.tables.execution.operations.get(SEEN, &id)
+    }
+
+    pub fn binding(&self, plan: PlanId) -> Option<&Binding> {
+        let plan = self.tables.execution.plans.get(SEEN, &plan)?;
+        Some(&plan.binding)
+    }
+
+    /// An operation's attempts with their answers and accountings, in order.
+    pub fn attempts(&self, operation: OperationId) -> Vec<Attempt> {
+        let tries = &self.tables.execution.tries;
+        let ids = tries.range(SEEN, (operation, 0)..=(operation, u8::MAX));
+        ids.filter_map(|(_, id)| self.attempt(*id)).collect()
+    }
+
+    pub fn attempt(&self, id: bronzeward_core::id::AttemptId) -> Option<Attempt> {
+        let execution = &self.tables.execution;
+        let mut attempt = execution.attempts.get(SEEN, &id)?.attempt.clone();
+        let mut answers = execution.responses.range(SEEN, (id, 0)..=(id, i64::MAX));
+        attempt.response = answers.next().map(|(_, answer)| answer.response);
+        let accounted = execution.accountings.get(SEEN, &id);
+        attempt.accounting = accounted.map(|accounting| bronzeward_core::attempt::Accounting {
+            by: accounting.by,
+            start: accounting.start,
+            end: accounting.end,
+            facts: accounting.facts.clone(),
+            revision: accounting.revision,
+            at: accounting.at,
+        });
+        Some(attempt)
+    }
+}

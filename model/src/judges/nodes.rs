@@ -1,0 +1,154 @@
+//! Requests, landings and Applied, against what nodes really held (EaR 8.2, 8.3).
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use bronzeward_core::digest::ConfigDigest;
+use bronzeward_core::id::{AttemptId, MachineId};
+use bronzeward_core::inventory::Endpoint;
+use bronzeward_core::time::DbTime;
+
+use super::case::{Case, SEEN};
+use super::{Verdict, violation};
+use crate::change::{Change, Outside};
+use crate::pg::Tables;
+
+/// How many configurations of a node are remembered.
+const KEPT: usize = 64;
+
+#[derive(Clone, Debug, Default)]
+pub struct Nodes {
+    /// Which configuration came to be in force when, the oldest first.
+    held: BTreeMap<Endpoint, VecDeque<(DbTime, ConfigDigest)>>,
+    sent: BTreeSet<AttemptId>,
+    landed: BTreeSet<AttemptId>,
+}
+
+impl Nodes {
+    pub fn outside(&mut self, tables: &Tables, now: DbTime, event: &Outside) -> Verdict {
+        match event {
+            Outside::Alerted { .. } => Ok(()),
+            Outside::Sent {
+                recorded, digest, ..
+            } => self.sent(tables, recorded.attempt().id, *digest),
+            Outside::InForce {
+                endpoint,
+                attempt,
+                digest,
+                ..
+            } => {
+                let held = self.held.entry(*endpoint).or_default();
+                held.push_back((now, *digest));
+                if held.len() > KEPT {
+                    held.pop_front();
+                }
+                match attempt {
+                    Some(attempt) if !self.landed.insert(*attempt) => {
+                        violation("an attempt lands once", format!("{attempt}"))
+                    }
+                    Some(attempt) if !self.sent.contains(attempt) => {
+                        violation("nothing lands that was not sent", format!("{attempt}"))
+                    }
+                    _ => Ok(()),
+                }
+            }
+        }
+    }
+
+    fn sent(&mut self, tables: &Tables, id: AttemptId, digest: ConfigDigest) -> Verdict {
+        let Some(attempt) = tables.execution.attempts.get(SEEN, &id) else {
+            return violation("no request without a committed attempt", format!("{id}"));
+        };
+        if !self.sent.insert(id) {
+            return violation("an attempt is sent once", format!("{id}"));
+        }
+        let operation = attempt.attempt.operation;
+        let operation = tables.execution.operations.get(SEEN, &operation);
+        let plan = operation.and_then(|one| one.row.plan);
+        let plan = plan.and_then(|plan| tables.execution.plans.get(SEEN, &plan));
+        match plan {
+            Some(plan) if plan.binding.artifact_digest == digest => Ok(()),
+            _ => violation("exactly the approved bytes are sent", format!("{id}")),
+        }
+    }
+
+    /// Whether a node held a configuration at any time of a stretch.
+    fn held_between(
+        &self,
+        endpoint: Endpoint,
+        digest: ConfigDigest,
+        from: DbTime,
+        until: DbTime,
+    ) -> bool {
+        let Some(held) = self.held.get(&endpoint) else {
+            return false;
+        };
+        held.iter().enumerate().any(|(place, (since, one))| {
+            let end = held.get(place + 1).map(|(end, _)| *end);
+            *one == digest && *since <= until && end.is_none_or(|end| end >= from)
+        })
+    }
+
+    pub fn look(&self, case: &Case<'_>) -> Verdict {
+        for change in case.changes {
+            match change {
+                Change::Observation(changed) => {
+                    let Some(seen) = &changed.after else { continue };
+                    let Some(digest) = seen.digest() else {
+                        continue;
+                    };
+                    let (endpoint, from) = (seen.started.endpoint, seen.started.started_at);
+                    if !self.held_between(endpoint, digest, from, seen.at) {
+                        let said = format!("{} at {endpoint}", seen.started.id);
+                        return violation("an observation says what the node held", said);
+                    }
+                }
+                Change::MachineState(machine, changed) => {
+                    let before = changed.before.as_ref().and_then(|state| state.applied);
+                    let after = changed.after.as_ref().and_then(|state| state.applied);
+                    if before != after {
+                        self.applied(case, *machine)?;
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Applied changes on a completion or an adoption, to what it bound and the node held.
+    fn applied(&self, case: &Case<'_>, machine: MachineId) -> Verdict {
+        let state = case.tables.authoring.machine_states.get(SEEN, &machine);
+        let Some(applied) = state.and_then(|state| state.applied) else {
+            return violation("Applied is never taken back", format!("{machine}"));
+        };
+        let operation = case.operation(applied.operation);
+        let Some(operation) = operation.filter(|one| one.row.state == "completed") else {
+            let said = format!("{machine}: its operation is not completed");
+            return violation("Applied changes on a completion or an adoption", said);
+        };
+        let moved = case.changes.iter().any(|change| {
+            matches!(change, Change::Operation(changed)
+                if changed.after.as_ref().is_some_and(|after| after.row.id == operation.row.id))
+        });
+        let binding = operation.row.plan.and_then(|plan| case.binding(plan));
+        let Some(binding) = binding.filter(|binding| moved && binding.machine == machine) else {
+            let said = format!("{machine}: by no operation of this commit");
+            return violation("Applied changes on a completion or an adoption", said);
+        };
+        let digest = ConfigDigest::from_bytes(applied.digest);
+        let apply = operation.row.kind == "apply-config";
+        if apply && (binding.release != applied.release || binding.artifact_digest != digest) {
+            let said = format!("{machine}: another release or digest than the plan's");
+            return violation("Applied is what the plan bound", said);
+        }
+        let from = match apply {
+            true => operation.row.created_at,
+            false => binding.created_at,
+        };
+        if !self.held_between(binding.route, digest, from, case.now) {
+            let said = format!("{machine}: the node never held it");
+            return violation("Applied is what the node held", said);
+        }
+        Ok(())
+    }
+}

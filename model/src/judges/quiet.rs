@@ -1,0 +1,66 @@
+//! The final oracle of a healed world: everything has ended, or waits for a named human act.
+
+use bronzeward_core::plan::PlanOperation;
+
+use super::case::{Case, SEEN};
+use super::{Verdict, violation};
+use crate::sim::State;
+use crate::store::execution::holds;
+
+pub fn look(state: &State) -> Verdict {
+    let case = Case {
+        tables: &state.db.tables,
+        now: state.sched.now(),
+        owner: None,
+        changes: &[],
+    };
+    for operation in case.operations() {
+        let row = &operation.row;
+        if matches!(row.state.as_str(), "queued" | "running") {
+            let said = format!("{} {} is {}", row.kind, row.id, row.state);
+            return violation("a job ends", said);
+        }
+        if row.plan.is_none() || !holds(&row.state) || operation.retired {
+            continue;
+        }
+        if row.state != "unresolved" {
+            let said = format!("{} is {}", row.id, row.state);
+            return violation("an operation ends or waits for a person", said);
+        }
+        let attempts = case.attempts(row.id);
+        let unaccounted = attempts.iter().any(|one| one.accounted_at().is_none());
+        // Without an attempt it waits for a gate to open or to be resolved, with one for its
+        // accounting, or for a node that shows neither state.
+        let frozen = row.machine.is_some_and(|machine| {
+            let machine = state.db.tables.authoring.machines.get(SEEN, &machine);
+            machine.is_some_and(|machine| machine.frozen)
+        });
+        let drifted = row.machine.is_some_and(|machine| {
+            let drifts = &state.db.tables.execution.drifts;
+            let mut of = drifts.range(SEEN, (machine, 0)..=(machine, i64::MAX));
+            of.any(|(_, drift)| drift.closed.is_none())
+        });
+        let strange = row
+            .plan
+            .and_then(|plan| case.binding(plan))
+            .is_some_and(|binding| {
+                let now = row
+                    .machine
+                    .and_then(|machine| crate::furniture::in_force(state, machine));
+                matches!(binding.operation, PlanOperation::ApplyConfig(_))
+                    && now != Some(binding.pre_dispatch_digest)
+                    && now != Some(binding.artifact_digest)
+            });
+        if !(unaccounted || frozen || drifted || strange) {
+            let said = format!("{} after {} attempts", row.id, attempts.len());
+            return violation("an operation ends or waits for a person", said);
+        }
+    }
+    let claims = state.db.tables.authoring.claims.values(SEEN);
+    for claim in claims {
+        if claim.state == "held" && claim.mode == "transient" {
+            return violation("a lapsed claim is swept", format!("{}", claim.id));
+        }
+    }
+    Ok(())
+}

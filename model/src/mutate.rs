@@ -1,0 +1,155 @@
+//! Every rule dropped in turn: what notices it.
+//!
+//! A detection is a violated invariant, in a witness or in the sweep; a panic or a phase that
+//! does not end is an ERROR and proves nothing. Outcomes are held against a file of expected
+//! ones, each with its reason. Never in this module: an invariant.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use bronzeward_core::rules::{Carrier, Rule};
+use bronzeward_without::Without;
+
+use crate::genesis::Genesis;
+use crate::seed::{End, Setting};
+use crate::{sweep, witness};
+
+/// What became of a dropped rule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Fate {
+    /// By an invariant, at a seed or in a witness.
+    Caught {
+        invariant: String,
+        by: String,
+    },
+    Missed,
+    Error(String),
+    /// It has no value to drop: its tests must not compile.
+    Type,
+}
+
+/// The expected outcome of a rule that is not caught alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Expected {
+    /// Only together with the rules that mask it.
+    Masked,
+    /// By no world: the reason names the test that shows it.
+    Elsewhere,
+}
+
+/// `Rule masked|elsewhere reason`, a line each; lines that begin with `#` are for readers.
+const EXPECTED: &str = include_str!("../expected-outcomes.txt");
+
+fn expected() -> Result<BTreeMap<&'static str, (Expected, &'static str)>, String> {
+    let mut all = BTreeMap::new();
+    let lines = EXPECTED.lines().filter(|line| !line.is_empty());
+    for line in lines.filter(|line| !line.starts_with('#')) {
+        let mut words = line.splitn(3, ' ');
+        let (Some(rule), Some(word), Some(reason)) = (words.next(), words.next(), words.next())
+        else {
+            return Err(format!(
+                "expected outcomes: no rule, word and reason: {line}"
+            ));
+        };
+        let outcome = match word {
+            "masked" => Expected::Masked,
+            "elsewhere" => Expected::Elsewhere,
+            _ => return Err(format!("expected outcomes: {rule}: {word} is no outcome")),
+        };
+        if !Rule::all().iter().any(|one| one.name() == rule) {
+            return Err(format!("expected outcomes: no rule is called {rule}"));
+        }
+        if all.insert(rule, (outcome, reason)).is_some() {
+            return Err(format!("expected outcomes: {rule} stands twice"));
+        }
+    }
+    Ok(all)
+}
+
+/// Drops each rule and reports; true where every outcome is the expected one.
+pub fn mutate(
+    genesis: &Genesis,
+    rules: &[Rule],
+    seeds: u64,
+    say: &dyn Fn(std::fmt::Arguments<'_>),
+) -> Result<bool, String> {
+    let expected = expected()?;
+    let began = Instant::now();
+    let (mut surprises, mut counts) = (0_u32, BTreeMap::<&str, u32>::new());
+    for (place, rule) in rules.iter().enumerate() {
+        let name = rule.name();
+        let expectation = expected.get(name).map(|(outcome, _)| *outcome);
+        let fate = match rule.carrier() {
+            Carrier::Type => Fate::Type,
+            _ => fate(genesis, *rule, Without::rules(&[*rule]), seeds),
+        };
+        let (word, good) = match (&fate, expectation) {
+            (Fate::Type, None) => ("TYPE", true),
+            (Fate::Caught { .. }, None) => ("CAUGHT", true),
+            (Fate::Caught { .. }, Some(_)) => ("CAUGHT, though expected otherwise", false),
+            (Fate::Missed, Some(Expected::Elsewhere)) => ("ELSEWHERE", true),
+            (Fate::Missed, Some(Expected::Masked)) => {
+                match fate_with_masks(genesis, *rule, seeds) {
+                    Fate::Caught { .. } => ("CAUGHT with its masks", true),
+                    _ => ("MISSED with its masks", false),
+                }
+            }
+            (Fate::Missed, None) => ("MISSED", false),
+            (Fate::Error(_), _) => ("ERROR", false),
+            (Fate::Type, Some(_)) => ("TYPE, though expected otherwise", false),
+        };
+        *counts.entry(word).or_default() += 1;
+        surprises += u32::from(!good);
+        let spent = began.elapsed().as_secs_f64();
+        let left = spent / (place + 1) as f64 * (rules.len() - place - 1) as f64;
+        say(format_args!(
+            "{name}: {word}{} [{left:.0} s left]",
+            shown(&fate)
+        ));
+    }
+    for (word, count) in &counts {
+        say(format_args!("{count:>5}  {word}"));
+    }
+    say(format_args!("{surprises} surprises"));
+    Ok(surprises == 0)
+}
+
+fn shown(fate: &Fate) -> String {
+    match fate {
+        Fate::Caught { invariant, by } => format!(" by {invariant} ({by})"),
+        Fate::Error(error) => format!(" {error}"),
+        Fate::Missed | Fate::Type => String::new(),
+    }
+}
+
+fn fate_with_masks(genesis: &Genesis, rule: Rule, seeds: u64) -> Fate {
+    match rule.masked_by() {
+        [] => Fate::Missed,
+        _ => fate(genesis, rule, Without::rule(rule), seeds),
+    }
+}
+
+fn fate(genesis: &Genesis, rule: Rule, rules: Without, seeds: u64) -> Fate {
+    for witness in witness::of(rule) {
+        let dropped = witness.rules.iter().all(|rule| rules.drops(*rule));
+        if dropped && let Ok(violation) = witness::caught(genesis, witness) {
+            return Fate::Caught {
+                invariant: violation.invariant.to_owned(),
+                by: format!("witness {}", witness.name),
+            };
+        }
+    }
+    let setting = Setting {
+        rules,
+        ..Setting::default()
+    };
+    match sweep::first(genesis, 0..seeds, &setting) {
+        None => Fate::Missed,
+        Some((seed, End::Violated(violation))) => Fate::Caught {
+            invariant: violation.invariant.to_owned(),
+            by: format!("seed {seed}"),
+        },
+        Some((seed, End::Error(error))) => Fate::Error(format!("seed {seed}: {error}")),
+        Some((_, End::Clean)) => Fate::Missed,
+    }
+}

@@ -1,0 +1,79 @@
+//! What goes wrong beside calls: processes killed and started, a database that crashes, nodes
+//! and providers that somebody else touches.
+//!
+//! Called after every step. Never in this module: how a part behaves once it was touched.
+
+use std::sync::Arc;
+
+use bronzeward_core::time::{DbTime, Span};
+
+use crate::faults::Fault;
+use crate::run::Run;
+use crate::sched::ProcessId;
+use crate::seed::start;
+use crate::sim::Sim;
+
+#[derive(Default)]
+pub struct Nemesis {
+    /// When servers are started in the place of killed ones.
+    starts: Vec<DbTime>,
+    /// When the database's server is up again.
+    database: Option<DbTime>,
+}
+
+impl Nemesis {
+    pub fn act(&mut self, run: &mut Run, sim: &Arc<Sim>) {
+        let now = run.now();
+        self.restart(run, sim, now);
+        if sim.state().strikes(Fault::Kill) {
+            self.kill(run, sim, now);
+        }
+        let mut state = sim.state();
+        if self.database.is_none() && state.strikes(Fault::DatabaseCrash) {
+            state.crash_database();
+            let down = Span::micros(state.rng.i64(0..5_000_000));
+            self.database = Some(now + down);
+        }
+        drop(state);
+        crate::ports::disturb(&mut sim.state());
+    }
+
+    fn restart(&mut self, run: &mut Run, sim: &Arc<Sim>, now: DbTime) {
+        if self.database.is_some_and(|until| until <= now) {
+            self.database = None;
+            sim.state().db.down = false;
+        }
+        let due = self.starts.iter().filter(|at| **at <= now).count();
+        self.starts.retain(|at| *at > now);
+        for _ in 0..due {
+            start(run, sim);
+        }
+    }
+
+    fn kill(&mut self, run: &mut Run, sim: &Arc<Sim>, now: DbTime) {
+        let victim = {
+            let mut state = sim.state();
+            let up: Vec<ProcessId> = state.house.up.keys().copied().collect();
+            if up.is_empty() {
+                return;
+            }
+            let victim = up[state.rng.usize(0..up.len())];
+            state.house.up.remove(&victim);
+            state.trace(victim, "is killed");
+            victim
+        };
+        run.kill(victim);
+        let wait = Span::micros(sim.state().rng.i64(0..12_000_000));
+        self.starts.push(now + wait);
+    }
+
+    /// Ends what still lasts.
+    pub fn heal(&mut self, run: &mut Run, sim: &Arc<Sim>) {
+        sim.state().db.down = false;
+        self.database = None;
+        for _ in self.starts.drain(..) {
+            start(run, sim);
+        }
+        crate::ports::heal(&mut sim.state());
+    }
+}

@@ -1,0 +1,254 @@
+//! A person or an automation, and how it asks a server: with its token, under a key, again
+//! when the answer is lost.
+//!
+//! What `http` does between a request and the engine is done here: authenticate, authorise,
+//! admit. Never in this module: which act is asked for.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use bronzeward_core::authority::authorise;
+use bronzeward_core::id::{OperationId, RequestId};
+use bronzeward_core::idempotency::{Fingerprint, IdempotencyKey};
+use bronzeward_core::principal::{Actor, Role};
+use bronzeward_core::problem::{Problem, ProblemCode};
+use bronzeward_core::revision::Etag;
+use bronzeward_core::time::Span;
+use bronzeward_engine::authenticate::{Authenticator, NotAuthenticated};
+use bronzeward_engine::request::{Admitted, Answer, Refused, Rendered, Requests};
+
+use crate::call::call;
+use crate::faults::Fault;
+use crate::ports::runtime::human_token;
+use crate::sched::{Leaf, Wait};
+use crate::server::Server;
+use crate::sim::Sim;
+use crate::world::Model;
+
+/// Who asks: a subject, and the groups that give it roles.
+#[derive(Clone, Copy, Debug)]
+pub struct Person {
+    pub name: &'static str,
+    pub groups: &'static [&'static str],
+}
+
+/// The route of an act: what `api`'s table says of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Route {
+    pub name: &'static str,
+    pub roles: &'static [Role],
+    pub human_only: bool,
+    /// The revision that the request names.
+    pub if_match: Option<Etag>,
+}
+
+/// How a request ended for who asked.
+#[derive(Clone, Debug)]
+pub enum Ended {
+    Answered(Answer),
+    Refused(ProblemCode),
+    /// No answer came, however often it was asked for.
+    Unheard,
+}
+
+pub type Acting = Pin<Box<dyn Future<Output = Result<Answer, Refused>> + Send>>;
+
+#[derive(Clone)]
+pub struct Hand {
+    pub sim: Arc<Sim>,
+    pub person: Person,
+}
+
+/// How often a request is sent again under its key.
+const TRIES: u32 = 4;
+
+impl Hand {
+    pub async fn sleep(&self, least: Span, most: Span) {
+        let until = {
+            let mut state = self.sim.state();
+            let length = state.rng.i64(least.as_micros()..=most.as_micros());
+            state.sched.now() + Span::micros(length)
+        };
+        Leaf::new(&self.sim, Wait::Until(until)).await;
+    }
+
+    /// A server that is up, whichever the seed says.
+    fn server(&self) -> Option<Arc<Server>> {
+        let mut state = self.sim.state();
+        let up = state.house.up.len();
+        let place = (up > 0).then(|| state.rng.usize(0..up))?;
+        state.house.up.values().nth(place).cloned()
+    }
+
+    /// Asks for an act under a fresh key. `text` tells two requests apart, as a fingerprint
+    /// does.
+    pub async fn ask(
+        &self,
+        route: Route,
+        text: &str,
+        act: impl Fn(Arc<Server>, Admitted) -> Acting + Clone + Send + 'static,
+    ) -> Ended {
+        let bits = self.sim.state().rng.u128(..);
+        let key = IdempotencyKey::parse(&format!("{bits:032x}")).expect("a legal key");
+        for again in 0..TRIES {
+            let Some(server) = self.server() else {
+                self.sleep(Span::seconds(1), Span::seconds(5)).await;
+                continue;
+            };
+            let request = self.request(route);
+            let asked = Asked {
+                route,
+                key: key.clone(),
+                fingerprint: fingerprint(route.name, text),
+                request,
+                credential: self.credential(),
+            };
+            let act = act.clone();
+            let id = server.id;
+            let ended = call(&self.sim, id, async move { asked.serve(server, act).await }).await;
+            let lost = self.sim.state().strikes(Fault::AnswerLost);
+            match ended {
+                Some(Ok(answer)) if !lost => {
+                    self.say(route, again, "done");
+                    return Ended::Answered(answer);
+                }
+                Some(Err(refused)) if !lost && refused.problem.code.is_final() => {
+                    self.say(route, again, refused.problem.code.as_str());
+                    return Ended::Refused(refused.problem.code);
+                }
+                _ => self.sleep(Span::millis(500), Span::seconds(8)).await,
+            }
+        }
+        Ended::Unheard
+    }
+
+    /// A fresh token of the identity provider's.
+    fn credential(&self) -> String {
+        let now = self.sim.state().sched.now();
+        human_token(self.person.name, self.person.groups, now)
+    }
+
+    fn request(&self, route: Route) -> RequestId {
+        let mut state = self.sim.state();
+        let request = RequestId::from_bits(state.rng.u128(..));
+        if let Some(etag) = route.if_match {
+            state.house.expected.insert(request, etag);
+        }
+        request
+    }
+
+    fn say(&self, route: Route, again: u32, how: &str) {
+        let mut state = self.sim.state();
+        if state.trace.kept() {
+            let now = state.sched.now();
+            let name = self.person.name;
+            let route = route.name;
+            state
+                .trace
+                .say(now, format_args!("{name}: {route}, try {again}: {how}"));
+        }
+    }
+}
+
+/// Whether asking again under the key can give another answer.
+trait Final {
+    fn is_final(&self) -> bool;
+}
+
+impl Final for ProblemCode {
+    fn is_final(&self) -> bool {
+        !matches!(
+            self,
+            ProblemCode::DependencyUnavailable
+                | ProblemCode::TransientConflict
+                | ProblemCode::InternalError
+        )
+    }
+}
+
+fn fingerprint(route: &str, text: &str) -> Fingerprint {
+    // Two requests of a world that differ have other names or texts: the digest's strength
+    // is not what is tested.
+    let mut digest = [0; 32];
+    let mut sum: u64 = 0xcbf2_9ce4_8422_2325;
+    for (place, byte) in route.bytes().chain([0]).chain(text.bytes()).enumerate() {
+        sum = (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        digest[place % 24] ^= byte;
+    }
+    digest[24..].copy_from_slice(&sum.to_be_bytes());
+    Fingerprint { digest, key: None }
+}
+
+/// One request as it arrives at a server.
+struct Asked {
+    route: Route,
+    key: IdempotencyKey,
+    fingerprint: Fingerprint,
+    request: RequestId,
+    credential: String,
+}
+
+impl Asked {
+    async fn serve(
+        self,
+        server: Arc<Server>,
+        act: impl Fn(Arc<Server>, Admitted) -> Acting + Send,
+    ) -> Result<Answer, Refused> {
+        let rules = server.db.rules();
+        let authenticator = Authenticator::<Model> {
+            db: &server.db,
+            humans: &server.humans,
+            access: &server.access,
+        };
+        let who = authenticator.authenticate(&self.credential).await;
+        let who = who.map_err(|refusal| match refusal {
+            NotAuthenticated::Refused => Refused::from(Problem::new(ProblemCode::Unauthenticated)),
+            NotAuthenticated::Revoked => Problem::new(ProblemCode::IdentityRevoked).into(),
+            NotAuthenticated::Unavailable(problem) => problem.into(),
+        })?;
+        let route = self.route;
+        let role = authorise(&rules, who.kind, &who.roles, route.roles, route.human_only)
+            .map_err(|_| Refused::from(Problem::new(ProblemCode::Forbidden)))?;
+        let principal = authenticator.principal(&who).await?;
+        let admitted = Admitted {
+            actor: Actor {
+                principal,
+                role,
+                kind: who.kind,
+            },
+            key: self.key,
+            fingerprint: self.fingerprint,
+            recomputed: None,
+            expected_epoch: None,
+            request: self.request,
+            method: "POST",
+            route: route.name,
+        };
+        act(Arc::clone(&server), admitted).await
+    }
+}
+
+/// An answer that says one thing: what was made.
+pub fn said(what: impl std::fmt::Display) -> Rendered {
+    Rendered {
+        status: 201,
+        location: None,
+        etag: None,
+        body: what.to_string(),
+        operation: None,
+    }
+}
+
+/// The same for an accepted operation.
+pub fn accepted(operation: OperationId) -> Rendered {
+    Rendered {
+        operation: Some(operation),
+        ..said(operation)
+    }
+}
+
+/// A server's requests.
+pub fn requests(server: &Server) -> Requests<'_, Model> {
+    Requests { db: &server.db }
+}

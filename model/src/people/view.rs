@@ -1,0 +1,207 @@
+//! What people see of the installation: committed rows, as the API's reads would show them.
+//!
+//! A person looks, then acts; what it saw may have moved meanwhile, as for any client. Never in
+//! this module: an act.
+
+use std::collections::BTreeMap;
+
+use bronzeward_core::fence::Generation;
+use bronzeward_core::id::{
+    AttemptId, ClusterId, DraftId, FragmentRevisionId, IngestionId, MachineId, ObservationId,
+    OperationId, PlanId, PrincipalId, ReleaseId,
+};
+use bronzeward_core::observation::{Observation, Purpose};
+use bronzeward_core::revision::Etag;
+use bronzeward_engine::ports::store::{EntryKind, HeadKind};
+use bronzeward_engine::rows::{DraftStateRow, MachineStateRow, OperationRow, SourceRevisionId};
+
+use crate::pg::{Eye, Tables};
+use crate::store::execution::holds;
+
+const SEEN: Eye = Eye::COMMITTED;
+
+pub struct View<'t>(pub &'t Tables);
+
+#[derive(Clone, Debug)]
+pub struct MachineSeen {
+    pub id: MachineId,
+    pub cluster: ClusterId,
+    pub frozen: bool,
+    pub state: MachineStateRow,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct DraftSeen {
+    pub id: DraftId,
+    pub cluster: ClusterId,
+    pub etag: Etag,
+}
+
+impl View<'_> {
+    pub fn clusters(&self) -> Vec<ClusterId> {
+        let clusters = self.0.authoring.clusters.iter(SEEN);
+        clusters.map(|(id, _)| *id).collect()
+    }
+
+    pub fn machines(&self) -> Vec<MachineSeen> {
+        let machines = self.0.authoring.machines.values(SEEN);
+        machines
+            .map(|row| MachineSeen {
+                id: row.id,
+                cluster: row.cluster,
+                frozen: row.frozen,
+                state: self
+                    .0
+                    .authoring
+                    .machine_states
+                    .get(SEEN, &row.id)
+                    .cloned()
+                    .unwrap_or_default(),
+            })
+            .collect()
+    }
+
+    pub fn machine(&self, id: MachineId) -> Option<MachineSeen> {
+        self.machines().into_iter().find(|seen| seen.id == id)
+    }
+
+    pub fn open_drafts(&self) -> Vec<DraftSeen> {
+        let drafts = self.0.authoring.drafts.values(SEEN);
+        drafts
+            .filter(|row| row.state == DraftStateRow::Open)
+            .map(|row| DraftSeen {
+                id: row.id,
+                cluster: row.cluster,
+                etag: row.etag,
+            })
+            .collect()
+    }
+
+    pub fn draft(&self, id: DraftId) -> Option<DraftSeen> {
+        let row = self.0.authoring.drafts.get(SEEN, &id)?;
+        Some(DraftSeen {
+            id,
+            cluster: row.cluster,
+            etag: row.etag,
+        })
+    }
+
+    pub fn entries(&self, draft: DraftId) -> usize {
+        let entries = self.0.authoring.draft_entries.iter(SEEN);
+        entries.filter(|((of, _, _), _)| *of == draft).count()
+    }
+
+    /// Ingestions that have not ended.
+    pub fn live_ingestions(&self) -> Vec<IngestionId> {
+        let claims = self.0.authoring.claims.values(SEEN);
+        claims
+            .filter(|row| !matches!(row.state.as_str(), "released" | "abandoned"))
+            .map(|row| row.id)
+            .collect()
+    }
+
+    pub fn operation(&self, id: OperationId) -> Option<&OperationRow> {
+        let found = self.0.execution.operations.get(SEEN, &id)?;
+        Some(&found.row)
+    }
+
+    pub fn releases(&self) -> Vec<(ReleaseId, ClusterId)> {
+        let releases = self.0.execution.releases.values(SEEN);
+        releases
+            .map(|release| (release.row.id, release.row.cluster))
+            .collect()
+    }
+
+    /// Plans in one of these stored states.
+    pub fn plans_in(&self, states: &[&str]) -> Vec<(PlanId, MachineId)> {
+        let plans = self.0.execution.plan_states.values(SEEN);
+        plans
+            .filter(|row| states.contains(&row.state.as_str()))
+            .filter_map(|row| {
+                let plan = self.0.execution.plans.get(SEEN, &row.plan)?;
+                Some((row.plan, plan.binding.machine))
+            })
+            .collect()
+    }
+
+    /// Plans' operations that have not ended.
+    pub fn open_operations(&self) -> Vec<(OperationId, Generation, MachineId)> {
+        let operations = self.0.execution.operations.values(SEEN);
+        operations
+            .map(|operation| &operation.row)
+            .filter(|row| row.plan.is_some() && holds(&row.state))
+            .filter_map(|row| {
+                let fence = row.fence.as_ref()?;
+                Some((row.id, fence.generation, row.machine?))
+            })
+            .collect()
+    }
+
+    /// The fragments a profile could pin: the draft's own, and those of its cluster's heads.
+    pub fn fragments_of(&self, cluster: ClusterId, draft: DraftId) -> Vec<FragmentRevisionId> {
+        let authoring = &self.0.authoring;
+        let entries = authoring.draft_entries.iter(SEEN);
+        let own = entries
+            .filter(|((of, kind, _), _)| *of == draft && *kind == EntryKind::Fragment)
+            .map(|((_, _, name), entry)| (name.clone(), entry.revision));
+        let heads = authoring.heads.values(SEEN);
+        let heads = heads
+            .filter(|head| head.row.cluster == cluster && head.kind == HeadKind::Fragment)
+            .map(|head| (head.row.subject.clone(), head.row.revision));
+        // A draft's entry stands before the head of its name.
+        let by_name: BTreeMap<String, Option<SourceRevisionId>> = heads.chain(own).collect();
+        let revisions = by_name.into_values().flatten();
+        revisions
+            .filter_map(|revision| match revision {
+                SourceRevisionId::Fragment(id) => Some(id),
+                SourceRevisionId::Assignment(_)
+                | SourceRevisionId::ImportBase(_)
+                | SourceRevisionId::Profile(_) => None,
+            })
+            .collect()
+    }
+
+    pub fn principals(&self) -> Vec<PrincipalId> {
+        let principals = self.0.authoring.principals.iter(SEEN);
+        principals.map(|(id, _)| *id).collect()
+    }
+
+    /// Attempts whose answer was lost, each with the first and last recovery observation of
+    /// its machine since: what an accounting would name.
+    pub fn lost_answers(&self) -> Vec<LostAnswer> {
+        let execution = &self.0.execution;
+        let mut lost = Vec::new();
+        for (id, _, machine) in self.open_operations() {
+            let tries = execution.tries.range(SEEN, (id, 0)..=(id, u8::MAX));
+            for (_, attempt) in tries {
+                if execution.accountings.get(SEEN, attempt).is_some() {
+                    continue;
+                }
+                let readings = execution.observations.values(SEEN).filter(|seen| {
+                    seen.started.machine == machine && seen.started.purpose == Purpose::Recovery
+                });
+                let mut readings: Vec<&Observation> = readings.collect();
+                readings.sort_by_key(|seen| seen.started.basis);
+                let (first, last) = (readings.first(), readings.last());
+                if let (Some(first), Some(last)) = (first, last) {
+                    lost.push(LostAnswer {
+                        operation: id,
+                        attempt: *attempt,
+                        start: first.started.id,
+                        end: last.started.id,
+                    });
+                }
+            }
+        }
+        lost
+    }
+}
+
+/// What an accounting names.
+#[derive(Clone, Copy, Debug)]
+pub struct LostAnswer {
+    pub operation: OperationId,
+    pub attempt: AttemptId,
+    pub start: ObservationId,
+    pub end: ObservationId,
+}

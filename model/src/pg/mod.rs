@@ -1,0 +1,190 @@
+//! A database that behaves as PostgreSQL does where the engine depends on it.
+//!
+//! Read committed transactions, row locks, unique indexes that wait, foreign keys that lock,
+//! constraints deferred to the commit, advisory locks, snapshots, and two clocks. The store
+//! port is carried out on it, in [`crate::store`]; the conformance list holds it against
+//! PostgreSQL. Never in this module: what a table means.
+
+mod lock;
+pub mod session;
+pub mod table;
+pub mod tables;
+
+use std::collections::BTreeMap;
+
+use bronzeward_core::time::DbTime;
+use bronzeward_engine::ports::store::StoreError;
+
+pub use lock::{Asked, Class, Lockable, Locks};
+pub use table::{Eye, Table, Taken};
+pub use tables::{Relation, Row, Tables};
+
+use crate::journal::Journal;
+use crate::sched::{LeafId, ProcessId};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct TxId(pub u64);
+
+type Effect = Box<dyn FnOnce(&mut Tables, bool, &mut Journal) + Send>;
+type Check = Box<dyn FnOnce(&Tables, Eye) -> Result<(), &'static str> + Send>;
+
+/// An open transaction.
+pub struct Transaction {
+    pub process: ProcessId,
+    /// `now()`: when it began.
+    pub began: DbTime,
+    effects: Vec<Effect>,
+    /// What the commit checks first.
+    deferred: Vec<Check>,
+    /// Why its statements fail, once one has.
+    pub(crate) failed: Option<StoreError>,
+}
+
+#[derive(Default)]
+pub struct Database {
+    pub tables: Tables,
+    pub(crate) locks: Locks,
+    open: BTreeMap<TxId, Transaction>,
+    next: u64,
+    /// False while the database's server is down.
+    pub down: bool,
+    /// How many transactions committed, for a sweep's figures.
+    pub commits: u64,
+}
+
+impl Database {
+    pub fn begin(&mut self, process: ProcessId, now: DbTime) -> TxId {
+        self.next += 1;
+        let id = TxId(self.next);
+        let transaction = Transaction {
+            process,
+            began: now,
+            effects: Vec::new(),
+            deferred: Vec::new(),
+            failed: None,
+        };
+        self.open.insert(id, transaction);
+        let end = Lockable::End(id);
+        let asked = self.locks.ask(
+            id,
+            end,
+            bronzeward_engine::ports::store::LockMode::Update,
+            || unreachable!("nobody else locks a new transaction's end"),
+        );
+        debug_assert_eq!(asked, Asked::Granted);
+        id
+    }
+
+    pub fn transaction(&mut self, id: TxId) -> Option<&mut Transaction> {
+        self.open.get_mut(&id)
+    }
+
+    pub fn is_open(&self, id: TxId) -> bool {
+        self.open.contains_key(&id)
+    }
+
+    pub fn open_transactions(&self) -> Vec<(TxId, ProcessId)> {
+        let open = self.open.iter();
+        open.map(|(id, transaction)| (*id, transaction.process))
+            .collect()
+    }
+
+    /// Writes a row's version, to be committed or forgotten with the transaction. The
+    /// caller holds the row's lock or has found its key free.
+    pub fn put<K, V>(
+        &mut self,
+        id: TxId,
+        table: fn(&mut Tables) -> &mut Table<K, V>,
+        key: K,
+        row: impl Into<Option<V>>,
+    ) where
+        K: Ord + Clone + Send + 'static,
+        V: Row<K>,
+    {
+        let first = table(&mut self.tables).put(id, key.clone(), row.into());
+        if !first {
+            return;
+        }
+        let transaction = self
+            .open
+            .get_mut(&id)
+            .expect("only an open transaction writes");
+        transaction
+            .effects
+            .push(Box::new(move |tables, commit, journal| {
+                let (before, after) = table(tables).settle(&key, commit);
+                if commit {
+                    V::committed(&key, before.as_ref(), after.as_ref(), journal);
+                }
+            }));
+    }
+
+    /// Checks something at the commit.
+    pub fn defer(
+        &mut self,
+        id: TxId,
+        check: impl FnOnce(&Tables, Eye) -> Result<(), &'static str> + Send + 'static,
+    ) {
+        if let Some(transaction) = self.open.get_mut(&id) {
+            transaction.deferred.push(Box::new(check));
+        }
+    }
+
+    /// Commits; a deferred check that fails rolls back instead.
+    pub fn commit(
+        &mut self,
+        id: TxId,
+        journal: &mut Journal,
+    ) -> (Result<(), StoreError>, Vec<LeafId>) {
+        let Some(mut transaction) = self.open.remove(&id) else {
+            return (Err(StoreError::Unavailable), Vec::new());
+        };
+        let checks = std::mem::take(&mut transaction.deferred);
+        let mut outcome = match transaction.failed {
+            Some(_) => Err(StoreError::Fault),
+            None => Ok(()),
+        };
+        for check in checks {
+            if outcome.is_ok() {
+                outcome = check(&self.tables, Eye(Some(id))).map_err(StoreError::Integrity);
+            }
+        }
+        let commit = outcome.is_ok();
+        if commit {
+            self.commits += 1;
+            journal.begin_commit(transaction.process);
+        }
+        for effect in transaction.effects {
+            effect(&mut self.tables, commit, journal);
+        }
+        if commit {
+            journal.end_commit();
+        }
+        (outcome, self.locks.release(id))
+    }
+
+    /// Rolls back.
+    pub fn rollback(&mut self, id: TxId, journal: &mut Journal) -> Vec<LeafId> {
+        let Some(transaction) = self.open.remove(&id) else {
+            return Vec::new();
+        };
+        for effect in transaction.effects {
+            effect(&mut self.tables, false, journal);
+        }
+        self.locks.release(id)
+    }
+
+    /// An error of a statement: the transaction's writes and locks are gone at once, and
+    /// every later statement of it fails.
+    pub fn fail(&mut self, id: TxId, why: StoreError, journal: &mut Journal) -> Vec<LeafId> {
+        let Some(transaction) = self.open.get_mut(&id) else {
+            return Vec::new();
+        };
+        transaction.failed = Some(why);
+        transaction.deferred.clear();
+        for effect in std::mem::take(&mut transaction.effects) {
+            effect(&mut self.tables, false, journal);
+        }
+        self.locks.release(id)
+    }
+}

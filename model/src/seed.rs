@@ -1,0 +1,223 @@
+//! One seed: a safety phase under faults, a healed phase in which everything must end, and
+//! the verdict.
+//!
+//! A run is a function of its seed, the rules and the genesis. Never in this module: what is
+//! judged.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use bronzeward_core::time::{DbTime, Span};
+use bronzeward_without::Without;
+
+use crate::faults::{Fault, Faults};
+use crate::genesis::Genesis;
+use crate::judges::{Judges, Violation};
+use crate::nemesis::Nemesis;
+use crate::people::{self, Doing};
+use crate::ports::Seen;
+use crate::run::{Run, Stepped};
+use crate::sched::ProcessId;
+use crate::server::boot;
+use crate::sim::Sim;
+
+/// How a seed is run.
+#[derive(Clone, Debug)]
+pub struct Setting {
+    pub rules: Without,
+    pub traced: bool,
+    /// Steps of the safety phase.
+    pub steps: u64,
+    /// How many servers there are.
+    pub servers: u32,
+    /// Faults are drawn; without, the world is quiet.
+    pub faults: bool,
+    /// Faults that never strike, acts that nobody does: what a shrunk seed leaves out.
+    pub off: BTreeSet<Fault>,
+    pub idle: BTreeSet<Doing>,
+}
+
+impl Setting {
+    /// What a shrunk seed leaves out, in words.
+    pub fn said(&self) -> String {
+        let faults: Vec<&str> = self.off.iter().map(|fault| fault.name()).collect();
+        let steps = self.steps;
+        format!(
+            "{steps} steps, without {faults:?}, nobody does {:?}",
+            self.idle
+        )
+    }
+}
+
+impl Default for Setting {
+    fn default() -> Self {
+        Self {
+            rules: Without::nothing(),
+            traced: false,
+            steps: 3_000,
+            servers: 2,
+            faults: true,
+            off: BTreeSet::new(),
+            idle: BTreeSet::new(),
+        }
+    }
+}
+
+/// How a seed ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum End {
+    Clean,
+    Violated(Violation),
+    /// The run itself failed: a panic, or a phase that never ended. It proves nothing.
+    Error(String),
+}
+
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    pub seed: u64,
+    pub end: End,
+    pub steps: u64,
+    pub commits: u64,
+    pub struck: BTreeMap<Fault, u64>,
+    pub seen: Seen,
+    pub trace: String,
+}
+
+thread_local! {
+    /// Where this thread's last panic was.
+    static PANICKED: std::cell::RefCell<String> = const { std::cell::RefCell::new(String::new()) };
+}
+
+/// A panic of a world is its outcome: it is kept, with its place, and not printed.
+pub fn keep_panics() {
+    std::panic::set_hook(Box::new(|panic| {
+        let place = panic
+            .location()
+            .map(|at| format!("at {}:{}", at.file(), at.line()));
+        PANICKED.with(|kept| *kept.borrow_mut() = place.unwrap_or_default());
+    }));
+}
+
+/// The most steps of the healed phase.
+const HEALING: u64 = 20_000;
+/// How often the healed world is looked at for being at rest, in steps.
+const GLANCE: u64 = 100;
+/// How long the healed world is left to itself at most.
+const QUIET: Span = Span::seconds(900);
+
+/// Runs a seed.
+pub fn run(genesis: &Genesis, seed: u64, setting: &Setting) -> Outcome {
+    let sim = Sim::new(seed, setting.rules, setting.traced);
+    let ended = catch_unwind(AssertUnwindSafe(|| phases(genesis, &sim, setting)));
+    let (end, steps) = match ended {
+        Ok(ended) => ended,
+        Err(panic) => (End::Error(words(&*panic)), 0),
+    };
+    let state = sim.state();
+    Outcome {
+        seed,
+        end,
+        steps,
+        commits: state.db.commits,
+        struck: state.faults.struck.clone(),
+        seen: state.outside.seen.clone(),
+        trace: state.trace.text().to_owned(),
+    }
+}
+
+fn words(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
+    let place = PANICKED.with(|place| place.take());
+    format!("panicked: {} {place}", text.unwrap_or("without words"))
+}
+
+fn phases(genesis: &Genesis, sim: &Arc<Sim>, setting: &Setting) -> (End, u64) {
+    let mut run = Run::new(Arc::clone(sim));
+    let mut judges = genesis.begin(sim);
+    {
+        let mut state = sim.state();
+        if setting.faults {
+            let state = &mut *state;
+            state.faults = Faults::drawn(&mut state.rng).but(&setting.off);
+        }
+    }
+    for _ in 0..setting.servers {
+        start(&mut run, sim);
+    }
+    people::come(&mut run, sim, &setting.idle);
+    let mut nemesis = Nemesis::default();
+    while run.steps < setting.steps {
+        if let Some(end) = step(&mut run, sim, &mut judges) {
+            return (end, run.steps);
+        }
+        nemesis.act(&mut run, sim);
+    }
+    let end = heal(&mut run, sim, &mut judges, &mut nemesis, setting);
+    (end, run.steps)
+}
+
+/// Starts a server under a name of its own.
+pub fn start(run: &mut Run, sim: &Arc<Sim>) -> ProcessId {
+    let id = sim.state().house.next_process();
+    run.spawn(id, boot(Arc::clone(sim), id, false));
+    id
+}
+
+fn step(run: &mut Run, sim: &Arc<Sim>, judges: &mut Judges) -> Option<End> {
+    if run.step() == Stepped::Still {
+        return Some(End::Error("the world stands still".to_owned()));
+    }
+    judge(sim, judges)
+}
+
+fn judge(sim: &Arc<Sim>, judges: &mut Judges) -> Option<End> {
+    let mut state = sim.state();
+    let events = state.journal.take();
+    if events.is_empty() {
+        return None;
+    }
+    judges.look(&mut state, &events).err().map(End::Violated)
+}
+
+/// Heals the world and lets it come to rest: every operation ends, or waits for a human act
+/// that has a name.
+fn heal(
+    run: &mut Run,
+    sim: &Arc<Sim>,
+    judges: &mut Judges,
+    nemesis: &mut Nemesis,
+    setting: &Setting,
+) -> End {
+    nemesis.heal(run, sim);
+    let missing = {
+        let mut state = sim.state();
+        let up = u32::try_from(state.house.up.len()).unwrap_or(u32::MAX);
+        state.people_rest = true;
+        setting.servers.saturating_sub(up).max(1)
+    };
+    for _ in 0..missing {
+        start(run, sim);
+    }
+    let (from, until) = (run.steps, run.now() + QUIET);
+    while run.now() < until {
+        let rested = run.steps - from;
+        if rested > 0 && rested.is_multiple_of(GLANCE) && judges.at_the_end(&sim.state()).is_ok() {
+            return End::Clean;
+        }
+        if run.steps - from > HEALING {
+            return End::Error("the healed world does not come to rest".to_owned());
+        }
+        if let Some(end) = step(run, sim, judges) {
+            return end;
+        }
+    }
+    match judges.at_the_end(&sim.state()) {
+        Ok(()) => End::Clean,
+        Err(violation) => End::Violated(violation),
+    }
+}
+
+/// The times a world begins at.
+pub const BEGINNING: DbTime = DbTime::from_seconds(1_795_996_860);

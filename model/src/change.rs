@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use bronzeward_core::attempt::Recorded;
 use bronzeward_core::digest::ConfigDigest;
+use bronzeward_core::generation::GenerationPath;
 use bronzeward_core::id::{AttemptId, MachineId};
 use bronzeward_core::installation::Installation;
 use bronzeward_core::inventory::Endpoint;
@@ -75,6 +76,10 @@ pub enum Outside {
         attempt: Option<AttemptId>,
         digest: ConfigDigest,
     },
+    /// The database is another one from here on: an earlier one.
+    Restored,
+    /// What the operator's report called orphans.
+    Orphans(std::collections::BTreeSet<GenerationPath>),
     /// An operator was alerted.
     Alerted { process: ProcessId, alert: Alert },
 }

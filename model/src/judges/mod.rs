@@ -13,6 +13,7 @@ mod records;
 mod releases;
 mod sometimes;
 
+use crate::change::Outside;
 use crate::journal::Event;
 use crate::sim::State;
 
@@ -55,7 +56,13 @@ impl Judges {
         let now = state.sched.now();
         for event in events {
             match event {
-                Event::Outside(outside) => self.nodes.outside(tables, now, outside)?,
+                Event::Outside(outside) => {
+                    if matches!(outside, Outside::Restored) {
+                        self.records.restored(tables);
+                    }
+                    self.nodes.outside(now, outside)?;
+                    sometimes::outside(tables, outside, seen);
+                }
                 Event::Commit { process, changes } => {
                     let case = Case {
                         tables,

@@ -10,6 +10,7 @@ use bronzeward_engine::rows::{ClaimRow, DraftRow, DraftStateRow, PlanStateRow};
 use super::case::{Case, SEEN};
 use super::{Verdict, violation};
 use crate::change::{Change, Changed};
+use crate::pg::Tables;
 use crate::server::CLAIM_LEASE;
 use crate::store::authoring::Head;
 use crate::store::execution::holds;
@@ -62,6 +63,14 @@ impl Records {
             }
         }
         Ok(())
+    }
+
+    /// The database is an earlier one: places and revisions are given out again.
+    pub fn restored(&mut self, tables: &Tables) {
+        let machines = tables.authoring.machines.values(SEEN);
+        self.timelines = machines.map(|row| (row.id, row.timeline.0)).collect();
+        let last = tables.authoring.acts.iter(SEEN).next_back();
+        self.acts = last.map_or(0, |(place, _)| *place);
     }
 
     /// Acts become visible in the order of their places (PA §10.5).

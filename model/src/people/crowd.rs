@@ -37,10 +37,15 @@ pub enum Doing {
     TakeOverOperation,
     Account,
     RevokeIdentity,
+    RevokeApproval,
+    Cancel,
+    Freeze,
+    Unfreeze,
+    Resolve,
 }
 
 impl Doing {
-    pub const ALL: [Doing; 16] = [
+    pub const ALL: [Doing; 21] = [
         Doing::OpenDraft,
         Doing::PutFragment,
         Doing::PutProfile,
@@ -57,6 +62,11 @@ impl Doing {
         Doing::TakeOverOperation,
         Doing::Account,
         Doing::RevokeIdentity,
+        Doing::RevokeApproval,
+        Doing::Cancel,
+        Doing::Freeze,
+        Doing::Unfreeze,
+        Doing::Resolve,
     ];
     const AUTHOR: &[(Doing, u32)] = &[
         (Doing::OpenDraft, 10),
@@ -68,22 +78,35 @@ impl Doing {
         (Doing::AbandonIngestion, 3),
         (Doing::TakeOverIngestion, 4),
         (Doing::ChangeEndpoint, 2),
+        (Doing::Freeze, 1),
     ];
     const PUBLISHER: &[(Doing, u32)] = &[
         (Doing::Publish, 20),
         (Doing::PlanApply, 30),
         (Doing::PlanAdopt, 10),
+        (Doing::Cancel, 2),
+        (Doing::Freeze, 1),
     ];
-    const APPROVER: &[(Doing, u32)] = &[(Doing::Approve, 30)];
+    const APPROVER: &[(Doing, u32)] = &[
+        (Doing::Approve, 30),
+        (Doing::RevokeApproval, 2),
+        (Doing::Cancel, 1),
+        (Doing::Freeze, 1),
+        (Doing::Unfreeze, 6),
+    ];
     const ADMIN: &[(Doing, u32)] = &[
         (Doing::TakeOverOperation, 8),
         (Doing::Account, 16),
         (Doing::RevokeIdentity, 1),
+        (Doing::RevokeApproval, 1),
+        (Doing::Cancel, 1),
+        (Doing::Freeze, 1),
+        (Doing::Resolve, 6),
     ];
 }
 
 /// Everybody comes to work.
-pub fn come(run: &mut Run, sim: &Arc<Sim>, idle: &BTreeSet<Doing>) {
+pub fn come(run: &mut Run, sim: &Arc<Sim>, idle: &BTreeSet<Doing>, servers: u32) {
     let crowd = [
         ("ann", &["author"][..], Doing::AUTHOR),
         ("abe", &["author", "publisher"], Doing::AUTHOR),
@@ -100,11 +123,17 @@ pub fn come(run: &mut Run, sim: &Arc<Sim>, idle: &BTreeSet<Doing>) {
             person: Person { name, groups },
         };
         let mut habits = habits(sim, doings);
+        let hazard = sim.state().hazard;
+        for (doing, weight) in &mut habits {
+            *weight *= hazard.zeal(*doing);
+        }
         habits.retain(|(doing, _)| !idle.contains(doing));
         // Each seed has its hasty and its slow people.
         let longest = Span::millis(sim.state().rng.i64(1_000..9_000));
         run.spawn(ProcessId::WORLD, work(hand, habits, longest));
     }
+    super::keeper::come(run, sim, servers);
+    super::session::come(run, sim);
 }
 
 /// A seed's habits: each weight is changed, and some acts are left out.
@@ -150,14 +179,14 @@ async fn work(hand: Hand, habits: Vec<(Doing, u32)>, longest: Span) {
 
 impl Hand {
     /// Picks one of several by the seed.
-    fn pick<T>(&self, look: impl FnOnce(&View<'_>) -> Vec<T>) -> Option<T> {
+    pub(super) fn pick<T>(&self, look: impl FnOnce(&View<'_>) -> Vec<T>) -> Option<T> {
         let mut state = self.sim.state();
         let mut found = look(&View(&state.db.tables));
         let place = (!found.is_empty()).then(|| state.rng.usize(0..found.len()))?;
         Some(found.swap_remove(place))
     }
 
-    fn number(&self, below: u32) -> u32 {
+    pub(super) fn number(&self, below: u32) -> u32 {
         self.sim.state().rng.u32(0..below)
     }
 
@@ -184,6 +213,11 @@ impl Hand {
             Doing::TakeOverOperation => self.take_over_some().await,
             Doing::Account => self.account_some().await,
             Doing::RevokeIdentity => self.revoke_some().await,
+            Doing::RevokeApproval => self.take_back_some().await,
+            Doing::Cancel => self.cancel_some().await,
+            Doing::Freeze => self.freeze_some().await,
+            Doing::Unfreeze => self.unfreeze_some().await,
+            Doing::Resolve => self.resolve_some().await,
         };
     }
 
@@ -258,8 +292,13 @@ impl Hand {
         Some(())
     }
 
+    /// Mostly one that nobody works on any more.
     async fn resume(&self) -> Option<()> {
-        let ingestion = self.pick(|view| view.live_ingestions())?;
+        let (any, now) = (self.number(4) == 0, self.sim.state().sched.now());
+        let ingestion = self.pick(|view| match any {
+            true => view.live_ingestions(),
+            false => view.lapsed_ingestions(now),
+        })?;
         self.take_over_ingestion(ingestion).await;
         Some(())
     }
@@ -330,6 +369,45 @@ impl Hand {
         }
         let identity = self.pick(|view| view.principals())?;
         self.revoke_identity(identity).await;
+        Some(())
+    }
+
+    async fn take_back_some(&self) -> Option<()> {
+        let approval = self.pick(|view| view.approvals())?;
+        self.revoke_approval(approval).await;
+        Some(())
+    }
+
+    async fn cancel_some(&self) -> Option<()> {
+        let rare = self.number(12) == 0;
+        let (plan, _) = self.pick(|view| match rare {
+            true => view.plans_in(&["cancelled", "expired", "revoked", "committed"]),
+            false => view.plans_in(&["proposed", "approved", "committed"]),
+        })?;
+        self.cancel(plan).await;
+        Some(())
+    }
+
+    async fn freeze_some(&self) -> Option<()> {
+        let machine = self.pick(|view| view.machines())?;
+        self.freeze(machine.id).await;
+        Some(())
+    }
+
+    /// Mostly one that is frozen.
+    async fn unfreeze_some(&self) -> Option<()> {
+        let any = self.number(12) == 0;
+        let machine = self.pick(|view| {
+            let machines = view.machines().into_iter();
+            machines.filter(|machine| any || machine.frozen).collect()
+        })?;
+        self.unfreeze(machine.id).await;
+        Some(())
+    }
+
+    async fn resolve_some(&self) -> Option<()> {
+        let (operation, _, _) = self.pick(|view| view.open_operations())?;
+        self.resolve(operation).await;
         Some(())
     }
 }

@@ -11,9 +11,11 @@ use std::sync::Arc;
 use bronzeward_core::authority::authorise;
 use bronzeward_core::id::{OperationId, RequestId};
 use bronzeward_core::idempotency::{Fingerprint, IdempotencyKey};
-use bronzeward_core::principal::{Actor, Role};
+use bronzeward_core::installation::StartMode;
+use bronzeward_core::principal::{Actor, Role, Roles};
 use bronzeward_core::problem::{Problem, ProblemCode};
 use bronzeward_core::revision::Etag;
+use bronzeward_core::rules::Rules;
 use bronzeward_core::time::Span;
 use bronzeward_engine::authenticate::{Authenticator, NotAuthenticated};
 use bronzeward_engine::request::{Admitted, Answer, Refused, Rendered, Requests};
@@ -39,8 +41,35 @@ pub struct Route {
     pub name: &'static str,
     pub roles: &'static [Role],
     pub human_only: bool,
+    pub served: Served,
     /// The revision that the request names.
     pub if_match: Option<Etag>,
+}
+
+/// What a process under the recovery-start flag serves of a route (PA §12.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Served {
+    /// The entry alone, and only under the flag.
+    Entry,
+    /// Once its entry has committed.
+    AfterEntry,
+    /// Never under the flag.
+    Normally,
+}
+
+impl Served {
+    fn by(self, rules: &impl Rules, start: StartMode) -> Result<(), Problem> {
+        let served = match self {
+            Served::Entry => start != StartMode::Normal,
+            Served::AfterEntry => start.serves(rules),
+            Served::Normally => start.serves(rules) && start.serves_plans(),
+        };
+        match (served, self) {
+            (true, _) => Ok(()),
+            (false, Served::Entry) => Err(Problem::new(ProblemCode::Conflict)),
+            (false, _) => Err(Problem::new(ProblemCode::RecoveryModeActive)),
+        }
+    }
 }
 
 /// How a request ended for who asked.
@@ -60,8 +89,19 @@ pub struct Hand {
     pub person: Person,
 }
 
+/// The route that leaves recovery mode.
+pub(super) const EXIT: &str = "leave recovery";
+
 /// How often a request is sent again under its key.
 const TRIES: u32 = 4;
+
+impl Person {
+    /// The roles that its groups give.
+    pub fn roles(&self) -> Roles {
+        let groups = self.groups.iter();
+        groups.filter_map(|group| Role::parse(group)).collect()
+    }
+}
 
 impl Hand {
     pub async fn sleep(&self, least: Span, most: Span) {
@@ -74,7 +114,7 @@ impl Hand {
     }
 
     /// A server that is up, whichever the seed says.
-    fn server(&self) -> Option<Arc<Server>> {
+    pub(super) fn server(&self) -> Option<Arc<Server>> {
         let mut state = self.sim.state();
         let up = state.house.up.len();
         let place = (up > 0).then(|| state.rng.usize(0..up))?;
@@ -107,6 +147,18 @@ impl Hand {
             let act = act.clone();
             let id = server.id;
             let ended = call(&self.sim, id, async move { asked.serve(server, act).await }).await;
+            if let Some(Err(refused)) = &ended {
+                let seen = &mut self.sim.state().outside.seen;
+                match refused.problem.code {
+                    ProblemCode::EpochSuperseded => {
+                        seen.show("a stale instance of an earlier epoch refused");
+                    }
+                    ProblemCode::Conflict if route.name == EXIT => {
+                        seen.show("a recovery exit blocked");
+                    }
+                    _ => {}
+                }
+            }
             let lost = self.sim.state().strikes(Fault::AnswerLost);
             match ended {
                 Some(Ok(answer)) if !lost => {
@@ -210,6 +262,7 @@ impl Asked {
         let route = self.route;
         let role = authorise(&rules, who.kind, &who.roles, route.roles, route.human_only)
             .map_err(|_| Refused::from(Problem::new(ProblemCode::Forbidden)))?;
+        route.served.by(&rules, server.db.start_mode())?;
         let principal = authenticator.principal(&who).await?;
         let admitted = Admitted {
             actor: Actor {

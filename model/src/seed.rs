@@ -174,7 +174,13 @@ pub fn start(run: &mut Run, sim: &Arc<Sim>) -> ProcessId {
 
 /// The same under a name that was given out, for recovery or not.
 pub fn start_as(run: &mut Run, sim: &Arc<Sim>, id: ProcessId, recovery: bool) {
-    sim.state().house.alive.insert(id);
+    {
+        let mut state = sim.state();
+        state.house.alive.insert(id);
+        if recovery {
+            state.house.recovering.insert(id);
+        }
+    }
     run.spawn(id, boot(Arc::clone(sim), id, recovery));
 }
 

@@ -84,6 +84,8 @@ pub struct House {
     pub last: u32,
     /// The processes that were started and not killed, whether they are up yet or not.
     pub alive: BTreeSet<ProcessId>,
+    /// Those that were started for recovery.
+    pub recovering: BTreeSet<ProcessId>,
     /// The operator keeps servers stopped: what is killed is not started again.
     pub closed: bool,
     /// What the operator asks of the machines that servers run on.

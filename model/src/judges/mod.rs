@@ -4,13 +4,16 @@
 //! reads a decision of `core` or the engine; it looks at rows, requests and nodes. Never in
 //! this module: a repair.
 
+mod accountings;
 mod case;
 mod dispatch;
 mod nodes;
 mod operations;
 mod quiet;
 mod records;
+mod recovery;
 mod releases;
+mod scopes;
 mod sometimes;
 
 use crate::change::Outside;
@@ -46,6 +49,7 @@ pub type Verdict = Result<(), Violation>;
 pub struct Judges {
     nodes: nodes::Nodes,
     records: records::Records,
+    recovery: recovery::Recovery,
 }
 
 impl Judges {
@@ -59,6 +63,10 @@ impl Judges {
                 Event::Outside(outside) => {
                     if matches!(outside, Outside::Restored) {
                         self.records.restored(tables);
+                        self.recovery.restored();
+                    }
+                    if let Outside::Orphans(paths) = outside {
+                        self.recovery.reported(tables, paths)?;
                     }
                     self.nodes.outside(now, outside)?;
                     sometimes::outside(tables, outside, seen);
@@ -67,10 +75,15 @@ impl Judges {
                     let case = Case {
                         tables,
                         now,
+                        process: *process,
+                        recovering: state.house.recovering.contains(process),
                         owner: state.house.owners.get(process),
                         changes,
                     };
                     self.records.look(&case, &state.house.expected)?;
+                    self.recovery.look(&case)?;
+                    scopes::look(&case)?;
+                    accountings::look(&case)?;
                     operations::look(&case)?;
                     dispatch::look(&case)?;
                     releases::look(&case)?;
@@ -84,6 +97,7 @@ impl Judges {
 
     /// What holds once the world is healed and quiet: the final oracle, which only reads.
     pub fn at_the_end(&self, state: &State) -> Verdict {
+        self.recovery.at_the_end(&state.db.tables)?;
         quiet::look(state)
     }
 }

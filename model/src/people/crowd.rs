@@ -268,21 +268,25 @@ impl Hand {
 
     async fn bring_in(&self) -> Option<()> {
         let draft = self.draft()?;
-        let machine = self.pick(|view| view.machines())?;
+        // Mostly one whose node shows what nobody approved.
+        let any = self.number(3) == 0;
+        let machine = self.pick(|view| {
+            let machines = view.machines().into_iter();
+            let wanted = machines.filter(|machine| any || view.drifted(machine.id));
+            wanted.collect()
+        })?;
         let mode = match self.number(2) {
             0 => StagingMode::Transient,
             _ => StagingMode::Encrypted,
         };
         let marks = crate::furniture::marks();
-        self.import(
-            machine.id,
-            draft.id,
-            draft.etag,
-            mode,
-            ClaimKind::Import,
-            marks,
-        )
-        .await;
+        let drifted = self.pick(|view| vec![view.drifted(machine.id)]);
+        let kind = match drifted == Some(true) && self.number(4) > 0 {
+            true => ClaimKind::DriftAdoption,
+            false => ClaimKind::Import,
+        };
+        self.import(machine.id, draft.id, draft.etag, mode, kind, marks)
+            .await;
         Some(())
     }
 
@@ -327,7 +331,8 @@ impl Hand {
             let differs = |machine: &MachineSeen| {
                 machine.state.applied.map(|applied| applied.release) != machine.state.desired
             };
-            machines.filter(|machine| any || differs(machine)).collect()
+            let wanted = |machine: &MachineSeen| differs(machine) || view.drifted(machine.id);
+            machines.filter(|machine| any || wanted(machine)).collect()
         })?;
         let desired = machine.state.desired;
         let release = match self.number(8) {

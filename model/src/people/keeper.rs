@@ -61,12 +61,13 @@ struct Kept {
 /// A process that was to be stopped and was not.
 struct Forgotten {
     server: Arc<Server>,
-    /// It stands still until the entry has committed.
+    /// It stands still for a while.
     paused: bool,
 }
 
-/// Longer than any procedure lasts.
-const LONG: Span = Span::seconds(10_000);
+/// How long a forgotten process stands still at most: mostly until after the entry. It keeps
+/// its locks meanwhile, so that the entry may have to wait for it.
+const STILL: Span = Span::seconds(30);
 
 /// The installation as it is committed.
 fn installation(state: &State) -> Option<(EpochId, bool)> {
@@ -172,7 +173,7 @@ impl Keeper {
         let orders: Vec<Order> = stopped.map(|id| Order::Kill(*id)).collect();
         house.orders.extend(orders);
         if let Some(one) = forgotten.as_ref().filter(|one| one.paused) {
-            let until = state.sched.now() + LONG;
+            let until = state.sched.now() + Span::micros(rng.i64(0..STILL.as_micros()));
             house.orders.push(Order::Pause(one.server.id, until));
             // Nobody is sent to one that does not answer.
             house.up.remove(&one.server.id);
@@ -241,6 +242,10 @@ impl Keeper {
             let _asked: Ended = self.hand.enter_recovery(entry.clone()).await;
             let now = installation(&self.hand.sim.state());
             if now.is_some_and(|(epoch, recovery)| recovery && Some(epoch) != before) {
+                if self.one_in(3) {
+                    // Under another key, by somebody who did not hear of the first.
+                    self.hand.enter_recovery(entry.clone()).await;
+                }
                 return recovering;
             }
         }
@@ -252,8 +257,6 @@ impl Keeper {
         {
             let mut state = self.hand.sim.state();
             if forgotten.paused && state.house.alive.contains(&id) {
-                let now = state.sched.now();
-                state.house.orders.push(Order::Pause(id, now));
                 state.house.up.insert(id, forgotten.server);
             }
         }
@@ -299,6 +302,10 @@ impl Keeper {
         match scope {
             ScopeState::PreRestoreUnaccounted => self.account(machine, epoch).await,
             ScopeState::Unresolved | ScopeState::Blocked => self.look_at(machine).await,
+            // A publication may have changed Desired since the mark.
+            ScopeState::Ready if self.one_in(4) => {
+                self.hand.mark_scope(machine).await;
+            }
             ScopeState::Ready => {
                 self.hand.release_scope(machine).await;
             }

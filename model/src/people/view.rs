@@ -141,6 +141,13 @@ impl View<'_> {
         Some(&found.row)
     }
 
+    /// Whether a drift record of the machine is open.
+    pub fn drifted(&self, machine: MachineId) -> bool {
+        let drifts = &self.0.execution.drifts;
+        let mut of = drifts.range(SEEN, (machine, 0)..=(machine, i64::MAX));
+        of.any(|(_, drift)| drift.closed.is_none())
+    }
+
     /// Every machine's scope.
     pub fn scopes(&self) -> Vec<(MachineId, ScopeState)> {
         let machines = self.0.authoring.machines.values(SEEN);

@@ -10,10 +10,10 @@ use std::time::Duration;
 use bronzeward_core::claim::Timers;
 use bronzeward_core::epoch::ProcessEpoch;
 use bronzeward_core::fence::Owner;
-use bronzeward_core::id::RequestId;
+use bronzeward_core::id::{EpochId, RequestId};
 use bronzeward_core::installation::StartMode;
 use bronzeward_core::plan::{PlanDefaults, PlanLimits};
-use bronzeward_core::principal::Role;
+use bronzeward_core::principal::{Role, Roles};
 use bronzeward_core::revision::Etag;
 use bronzeward_core::time::Span;
 use bronzeward_engine::authenticate::Access;
@@ -79,6 +79,10 @@ pub struct House {
     pub up: BTreeMap<ProcessId, Arc<Server>>,
     /// The owner string of every process there was.
     pub owners: BTreeMap<ProcessId, Owner>,
+    /// Who asked for each request, and what they expected, for the judges.
+    pub asked: BTreeMap<RequestId, Asking>,
+    /// The key of everybody's latest request.
+    pub keys: BTreeMap<&'static str, bronzeward_core::idempotency::IdempotencyKey>,
     /// The revision that each request named, for the judges.
     pub expected: BTreeMap<RequestId, Etag>,
     pub last: u32,
@@ -90,6 +94,16 @@ pub struct House {
     pub closed: bool,
     /// What the operator asks of the machines that servers run on.
     pub orders: Vec<Order>,
+}
+
+/// Who asked for a request.
+#[derive(Clone, Debug)]
+pub struct Asking {
+    pub name: &'static str,
+    pub roles: Roles,
+    /// The epoch that the request expected.
+    pub epoch: Option<EpochId>,
+    pub at: bronzeward_core::time::DbTime,
 }
 
 /// What an operator does with a process.

@@ -5,8 +5,11 @@
 //! this module: a repair.
 
 mod accountings;
+mod authority;
 mod case;
+mod disclosure;
 mod dispatch;
+mod idempotency;
 mod nodes;
 mod operations;
 mod quiet;
@@ -50,6 +53,7 @@ pub struct Judges {
     nodes: nodes::Nodes,
     records: records::Records,
     recovery: recovery::Recovery,
+    idempotency: idempotency::Idempotency,
 }
 
 impl Judges {
@@ -64,6 +68,9 @@ impl Judges {
                     if matches!(outside, Outside::Restored) {
                         self.records.restored(tables);
                         self.recovery.restored();
+                    }
+                    if let Outside::Answered(answered) = outside {
+                        self.idempotency.answered(answered)?;
                     }
                     if let Outside::Orphans(paths) = outside {
                         self.recovery.reported(tables, paths)?;
@@ -81,6 +88,9 @@ impl Judges {
                         changes,
                     };
                     self.records.look(&case, &state.house.expected)?;
+                    self.idempotency.look(&case)?;
+                    authority::look(&case, &state.house.asked)?;
+                    disclosure::look(&case)?;
                     self.recovery.look(&case)?;
                     scopes::look(&case)?;
                     accountings::look(&case)?;
@@ -98,6 +108,7 @@ impl Judges {
     /// What holds once the world is healed and quiet: the final oracle, which only reads.
     pub fn at_the_end(&self, state: &State) -> Verdict {
         self.recovery.at_the_end(&state.db.tables)?;
+        disclosure::at_the_end(&state.db.tables)?;
         quiet::look(state)
     }
 }

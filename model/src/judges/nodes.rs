@@ -28,7 +28,10 @@ pub struct Nodes {
 impl Nodes {
     pub fn outside(&mut self, now: DbTime, event: &Outside) -> Verdict {
         match event {
-            Outside::Alerted { .. } | Outside::Restored | Outside::Orphans(_) => Ok(()),
+            Outside::Alerted { .. }
+            | Outside::Restored
+            | Outside::Orphans(_)
+            | Outside::Answered(_) => Ok(()),
             Outside::Sent {
                 recorded, digest, ..
             } => self.sent(recorded.attempt().id, *digest),

@@ -113,6 +113,7 @@ pub fn outside(tables: &Tables, event: &Outside, seen: &mut Seen) {
         }
         Outside::InForce { .. }
         | Outside::Orphans(_)
+        | Outside::Answered(_)
         | Outside::Sent { .. }
         | Outside::Alerted { .. } => {}
     }

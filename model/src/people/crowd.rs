@@ -13,6 +13,7 @@ use bronzeward_core::time::Span;
 
 use super::acts::made;
 use super::hand::{Hand, Person};
+use super::tools::AUTOMATION;
 use super::view::{DraftSeen, MachineSeen, View};
 use crate::run::Run;
 use crate::sched::ProcessId;
@@ -116,6 +117,11 @@ pub fn come(run: &mut Run, sim: &Arc<Sim>, idle: &BTreeSet<Doing>, servers: u32)
         ("van", &["approver"], Doing::APPROVER),
         ("pat", &["publisher", "approver"], Doing::APPROVER),
         ("rae", &["recovery-admin"], Doing::ADMIN),
+        // Automation, which asks for more than it may.
+        (AUTOMATION, &["author", "publisher"], Doing::AUTHOR),
+        (AUTOMATION, &["author", "publisher"], Doing::PUBLISHER),
+        // Somebody who may only look.
+        ("max", &["viewer"], Doing::ADMIN),
     ];
     for (name, groups, doings) in crowd {
         let hand = Hand {

@@ -149,6 +149,8 @@ impl Keeper {
             self.while_at_most(Span::seconds(3)).await;
         }
         self.while_at_most(Span::seconds(15)).await;
+        // Every token of an earlier epoch is refused until the tool reissues it.
+        self.hand.rotate_token().await;
         self.order(Order::Kill(recovering));
         if let Some(forgotten) = forgotten {
             self.remember(forgotten).await;
@@ -336,7 +338,7 @@ impl Keeper {
                 false => {
                     let longest = Span::seconds(PLANS.max_transport);
                     let erased = view.stopped_at(epoch).map(|at| at + longest);
-                    erased.and_then(|erased| bracket(&seen, erased))
+                    erased.and_then(|erased| bracket(&seen, erased, &mut state.rng))
                 }
             }
         };
@@ -376,15 +378,19 @@ impl Keeper {
     }
 }
 
-/// The first and the last reading that bracket a settle.
+/// Two readings that bracket a settle. What an operation of the scope has to wait for besides
+/// is not looked up: one of the later readings began after it.
 fn bracket(
     seen: &[super::view::Looked],
     erased: DbTime,
+    rng: &mut fastrand::Rng,
 ) -> Option<(
     bronzeward_core::id::ObservationId,
     bronzeward_core::id::ObservationId,
 )> {
-    let start = seen.iter().find(|(_, began, _)| *began > erased)?;
     let end = seen.last()?;
-    (end.1 >= start.2 + SETTLE_FLOOR).then_some((start.0, end.0))
+    let early = |one: &&super::view::Looked| one.1 > erased && end.1 >= one.2 + SETTLE_FLOOR;
+    let starts: Vec<&super::view::Looked> = seen.iter().filter(early).collect();
+    let place = (!starts.is_empty()).then(|| rng.usize(0..starts.len()))?;
+    Some((starts[place].0, end.0))
 }

@@ -6,6 +6,7 @@ pub mod hand;
 mod keeper;
 pub mod recovery;
 mod session;
+pub mod tools;
 pub mod view;
 pub mod withdraw;
 

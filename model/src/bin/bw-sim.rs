@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use bronzeward_core::rules::Rule;
 use bronzeward_model::genesis::Genesis;
+use bronzeward_model::hazard::Hazard;
 use bronzeward_model::seed::{End, Setting, keep_panics, run};
 use bronzeward_model::sweep::{Report, sweep};
 use bronzeward_model::{mutate, witness};
@@ -40,6 +41,9 @@ enum Command {
         /// Rules to drop, separated by commas.
         #[arg(long, default_value = "")]
         without: String,
+        /// What every seed is about, instead of what it draws.
+        #[arg(long)]
+        hazard: Option<String>,
     },
     /// Drops every rule in turn, or one, and says what caught it.
     Mutate {
@@ -75,10 +79,15 @@ fn serve(command: Command) -> Result<bool, String> {
             seed,
             shrink,
             without,
+            hazard,
         } => {
             let rules = Without::named(&without).map_err(|error| error.to_string())?;
+            let named = |name: String| {
+                Hazard::named(&name).ok_or_else(|| format!("no hazard is called {name}"))
+            };
             let setting = Setting {
                 rules,
+                hazard: hazard.map(named).transpose()?,
                 ..Setting::default()
             };
             match (seed, shrink) {
@@ -114,10 +123,13 @@ fn one(genesis: &Genesis, seed: u64, setting: &Setting) -> bool {
 /// The seed and the command that replays it stand last.
 fn told(seed: u64, end: &End, setting: &Setting) -> bool {
     let without = setting.rules.names();
-    let rules = match without.is_empty() {
+    let mut rules = match without.is_empty() {
         true => String::new(),
         false => format!(" --without {without}"),
     };
+    if let Some(hazard) = setting.hazard {
+        rules = format!("{rules} --hazard {}", hazard.name());
+    }
     match end {
         End::Clean => say(format_args!("seed {seed}: clean")),
         End::Violated(violation) => say(format_args!(

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use bronzeward_core::attempt::Recorded;
 use bronzeward_core::digest::ConfigDigest;
-use bronzeward_core::id::{AttemptId, MachineId};
+use bronzeward_core::generation::GenerationPath;
+use bronzeward_core::id::{AttemptId, EpochId, MachineId, PrincipalId};
+use bronzeward_core::idempotency::{Fingerprint, IdempotencyKey};
 use bronzeward_core::installation::Installation;
 use bronzeward_core::inventory::Endpoint;
 use bronzeward_core::observation::Observation;
@@ -75,8 +77,27 @@ pub enum Outside {
         attempt: Option<AttemptId>,
         digest: ConfigDigest,
     },
+    /// The database is another one from here on: an earlier one.
+    Restored,
+    /// What the operator's report called orphans.
+    Orphans(std::collections::BTreeSet<GenerationPath>),
+    /// A server answered a request with an effect's outcome.
+    Answered(Box<Answered>),
     /// An operator was alerted.
     Alerted { process: ProcessId, alert: Alert },
+}
+
+/// What a request under a key was answered.
+#[derive(Clone, Debug)]
+pub struct Answered {
+    pub principal: PrincipalId,
+    pub key: IdempotencyKey,
+    pub fingerprint: Fingerprint,
+    pub status: u16,
+    pub body: String,
+    pub replayed: bool,
+    /// The epoch that the answer was given in.
+    pub epoch: EpochId,
 }
 
 /// Tells the journal of a row's changes.

@@ -21,7 +21,7 @@ use crate::ports::provider::{Data, KvPath, talosconfig};
 use crate::sim::State;
 
 /// Words that are secret on every node, beside the node's number.
-const SECRETS: [&str; 2] = ["rw-machine-token", "pass-through-word"];
+pub const SECRETS: [&str; 2] = ["rw-machine-token", "pass-through-word"];
 
 fn endpoint(number: u16) -> Endpoint {
     let [high, low] = number.to_be_bytes();

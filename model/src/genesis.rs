@@ -129,6 +129,11 @@ async fn walk(sim: &Arc<Sim>) -> Result<(), String> {
     let author = hand(sim, "ann", &["author"]);
     let publisher = hand(sim, "pam", &["publisher"]);
     let approver = hand(sim, "vic", &["approver"]);
+    let keeper = hand(sim, crate::people::view::KEEPER, &["recovery-admin"]);
+    keeper.sleep(Span::seconds(5), Span::seconds(5)).await;
+    if !keeper.issue_token().await {
+        return Err("the automation has no token".to_owned());
+    }
     let (cluster, inputs) = crate::furniture::inventory(MACHINES);
     let cluster = need::<kind::Cluster>("cluster", &author.create_cluster(cluster).await)?;
     crate::furniture::grant_access(&mut sim.state(), cluster);

@@ -9,6 +9,7 @@ pub mod change;
 pub mod faults;
 pub mod furniture;
 pub mod genesis;
+pub mod hazard;
 pub mod journal;
 pub mod judges;
 pub mod mutate;

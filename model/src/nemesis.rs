@@ -10,8 +10,20 @@ use bronzeward_core::time::{DbTime, Span};
 use crate::faults::Fault;
 use crate::run::Run;
 use crate::sched::ProcessId;
-use crate::seed::start;
+use crate::seed::{start, start_as};
+use crate::server::Order;
 use crate::sim::Sim;
+
+/// A process ends where it stands.
+fn end(run: &mut Run, sim: &Arc<Sim>, process: ProcessId, how: &str) {
+    {
+        let mut state = sim.state();
+        state.house.up.remove(&process);
+        state.house.alive.remove(&process);
+        state.trace(process, how);
+    }
+    run.kill(process);
+}
 
 #[derive(Default)]
 pub struct Nemesis {
@@ -24,6 +36,7 @@ pub struct Nemesis {
 impl Nemesis {
     pub fn act(&mut self, run: &mut Run, sim: &Arc<Sim>) {
         let now = run.now();
+        self.obey(run, sim);
         self.restart(run, sim, now);
         if sim.state().strikes(Fault::Kill) {
             self.kill(run, sim, now);
@@ -36,6 +49,24 @@ impl Nemesis {
         }
         drop(state);
         crate::ports::disturb(&mut sim.state());
+    }
+
+    /// Does with processes what the operator has asked for.
+    pub fn obey(&mut self, run: &mut Run, sim: &Arc<Sim>) {
+        let orders = {
+            let mut state = sim.state();
+            if state.house.closed {
+                self.starts.clear();
+            }
+            std::mem::take(&mut state.house.orders)
+        };
+        for order in orders {
+            match order {
+                Order::Start { id, recovery } => start_as(run, sim, id, recovery),
+                Order::Kill(process) => end(run, sim, process, "is stopped"),
+                Order::Pause(process, until) => run.pause(process, until),
+            }
+        }
     }
 
     fn restart(&mut self, run: &mut Run, sim: &Arc<Sim>, now: DbTime) {
@@ -57,12 +88,9 @@ impl Nemesis {
             if up.is_empty() {
                 return;
             }
-            let victim = up[state.rng.usize(0..up.len())];
-            state.house.up.remove(&victim);
-            state.trace(victim, "is killed");
-            victim
+            up[state.rng.usize(0..up.len())]
         };
-        run.kill(victim);
+        end(run, sim, victim, "is killed");
         let wait = Span::micros(sim.state().rng.i64(0..12_000_000));
         self.starts.push(now + wait);
     }
@@ -71,6 +99,7 @@ impl Nemesis {
     pub fn heal(&mut self, run: &mut Run, sim: &Arc<Sim>) {
         sim.state().db.down = false;
         self.database = None;
+        self.obey(run, sim);
         for _ in self.starts.drain(..) {
             start(run, sim);
         }

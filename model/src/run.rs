@@ -199,6 +199,11 @@ impl Run {
         self.paused.remove(&process);
     }
 
+    /// Stops a process's tasks from being polled until a time.
+    pub fn pause(&mut self, process: ProcessId, until: DbTime) {
+        self.paused.insert(process, until);
+    }
+
     pub fn now(&self) -> DbTime {
         self.sim.state().sched.now()
     }

@@ -13,6 +13,7 @@ use bronzeward_without::Without;
 
 use crate::faults::{Fault, Faults};
 use crate::genesis::Genesis;
+use crate::hazard::Hazard;
 use crate::judges::{Judges, Violation};
 use crate::nemesis::Nemesis;
 use crate::people::{self, Doing};
@@ -36,6 +37,8 @@ pub struct Setting {
     /// Faults that never strike, acts that nobody does: what a shrunk seed leaves out.
     pub off: BTreeSet<Fault>,
     pub idle: BTreeSet<Doing>,
+    /// What the seed is about; without, it draws that too.
+    pub hazard: Option<Hazard>,
 }
 
 impl Setting {
@@ -60,6 +63,7 @@ impl Default for Setting {
             faults: true,
             off: BTreeSet::new(),
             idle: BTreeSet::new(),
+            hazard: None,
         }
     }
 }
@@ -140,13 +144,16 @@ fn phases(genesis: &Genesis, sim: &Arc<Sim>, setting: &Setting) -> (End, u64) {
         let mut state = sim.state();
         if setting.faults {
             let state = &mut *state;
-            state.faults = Faults::drawn(&mut state.rng).but(&setting.off);
+            let drawn = Hazard::drawn(&mut state.rng);
+            state.hazard = setting.hazard.unwrap_or(drawn);
+            let faults = Faults::drawn(&mut state.rng);
+            state.faults = state.hazard.on(faults).but(&setting.off);
         }
     }
     for _ in 0..setting.servers {
         start(&mut run, sim);
     }
-    people::come(&mut run, sim, &setting.idle);
+    people::come(&mut run, sim, &setting.idle, setting.servers);
     let mut nemesis = Nemesis::default();
     while run.steps < setting.steps {
         if let Some(end) = step(&mut run, sim, &mut judges) {
@@ -161,8 +168,20 @@ fn phases(genesis: &Genesis, sim: &Arc<Sim>, setting: &Setting) -> (End, u64) {
 /// Starts a server under a name of its own.
 pub fn start(run: &mut Run, sim: &Arc<Sim>) -> ProcessId {
     let id = sim.state().house.next_process();
-    run.spawn(id, boot(Arc::clone(sim), id, false));
+    start_as(run, sim, id, false);
     id
+}
+
+/// The same under a name that was given out, for recovery or not.
+pub fn start_as(run: &mut Run, sim: &Arc<Sim>, id: ProcessId, recovery: bool) {
+    {
+        let mut state = sim.state();
+        state.house.alive.insert(id);
+        if recovery {
+            state.house.recovering.insert(id);
+        }
+    }
+    run.spawn(id, boot(Arc::clone(sim), id, recovery));
 }
 
 fn step(run: &mut Run, sim: &Arc<Sim>, judges: &mut Judges) -> Option<End> {
@@ -193,9 +212,13 @@ fn heal(
     nemesis.heal(run, sim);
     let missing = {
         let mut state = sim.state();
-        let up = u32::try_from(state.house.up.len()).unwrap_or(u32::MAX);
+        let up = u32::try_from(state.house.alive.len()).unwrap_or(u32::MAX);
         state.people_rest = true;
-        setting.servers.saturating_sub(up).max(1)
+        match state.house.closed {
+            // Whoever keeps them stopped starts them.
+            true => 0,
+            false => setting.servers.saturating_sub(up).max(1),
+        }
     };
     for _ in 0..missing {
         start(run, sim);
@@ -212,6 +235,7 @@ fn heal(
         if let Some(end) = step(run, sim, judges) {
             return end;
         }
+        nemesis.obey(run, sim);
     }
     match judges.at_the_end(&sim.state()) {
         Ok(()) => End::Clean,

@@ -10,9 +10,10 @@ use std::time::Duration;
 use bronzeward_core::claim::Timers;
 use bronzeward_core::epoch::ProcessEpoch;
 use bronzeward_core::fence::Owner;
-use bronzeward_core::id::RequestId;
+use bronzeward_core::id::{EpochId, RequestId};
+use bronzeward_core::installation::StartMode;
 use bronzeward_core::plan::{PlanDefaults, PlanLimits};
-use bronzeward_core::principal::Role;
+use bronzeward_core::principal::{Role, Roles};
 use bronzeward_core::revision::Etag;
 use bronzeward_core::time::Span;
 use bronzeward_engine::authenticate::Access;
@@ -24,9 +25,10 @@ use bronzeward_engine::ports::provider::KeyName;
 use bronzeward_engine::ports::store::{RequestReads, Snapshot, Store};
 use bronzeward_engine::ports::{Entropy, Timer};
 use bronzeward_engine::publish::{Settings as Publishing, Worker};
+use bronzeward_engine::recover::{Eyes, Recoverer};
 use bronzeward_engine::world::{Db, Process};
 
-use crate::ports::provider::Key;
+use crate::ports::provider::{Key, SimOrphans};
 use crate::ports::renderer::SimRenderer;
 use crate::ports::runtime::{SimBells, SimHumans};
 use crate::sched::ProcessId;
@@ -53,7 +55,7 @@ pub const PLANS: PlanLimits = PlanLimits {
         verification_deadline: 20,
         max_attempts: 3,
     },
-    max_transport: 20,
+    max_transport: 8,
 };
 
 /// What a request is served with.
@@ -64,6 +66,9 @@ pub struct Server {
     pub access: Access,
     pub ingester: Ingester<Model>,
     pub observer: Observer<Model>,
+    pub recoverer: Recoverer<Model>,
+    /// The report is a tool of the operator's; the world runs it beside a server.
+    pub orphans: Arc<SimOrphans>,
     pub renderer: Arc<SimRenderer>,
     pub notifier: Arc<SimBells>,
 }
@@ -74,9 +79,39 @@ pub struct House {
     pub up: BTreeMap<ProcessId, Arc<Server>>,
     /// The owner string of every process there was.
     pub owners: BTreeMap<ProcessId, Owner>,
+    /// Who asked for each request, and what they expected, for the judges.
+    pub asked: BTreeMap<RequestId, Asking>,
+    /// The key of everybody's latest request.
+    pub keys: BTreeMap<&'static str, bronzeward_core::idempotency::IdempotencyKey>,
     /// The revision that each request named, for the judges.
     pub expected: BTreeMap<RequestId, Etag>,
     pub last: u32,
+    /// The processes that were started and not killed, whether they are up yet or not.
+    pub alive: BTreeSet<ProcessId>,
+    /// Those that were started for recovery.
+    pub recovering: BTreeSet<ProcessId>,
+    /// The operator keeps servers stopped: what is killed is not started again.
+    pub closed: bool,
+    /// What the operator asks of the machines that servers run on.
+    pub orders: Vec<Order>,
+}
+
+/// Who asked for a request.
+#[derive(Clone, Debug)]
+pub struct Asking {
+    pub name: &'static str,
+    pub roles: Roles,
+    /// The epoch that the request expected.
+    pub epoch: Option<EpochId>,
+    pub at: bronzeward_core::time::DbTime,
+}
+
+/// What an operator does with a process.
+#[derive(Clone, Copy, Debug)]
+pub enum Order {
+    Start { id: ProcessId, recovery: bool },
+    Kill(ProcessId),
+    Pause(ProcessId, bronzeward_core::time::DbTime),
 }
 
 impl House {
@@ -142,6 +177,7 @@ pub async fn boot(sim: Arc<Sim>, id: ProcessId, recovery: bool) {
 fn compose(id: ProcessId, ports: &Ports, db: Db<Model>) -> Server {
     let timers = Timers::ordered(Span::from(HEARTBEAT), CLAIM_LEASE, CLAIM_EXPIRY);
     let (executor, reader) = (Arc::clone(&ports.executor), Arc::clone(&ports.reader));
+    let observer = Observer::new(db.clone(), executor, reader, LIMITS);
     Server {
         id,
         humans: Arc::clone(&ports.humans),
@@ -158,7 +194,16 @@ fn compose(id: ProcessId, ports: &Ports, db: Db<Model>) -> Server {
                 limits: LIMITS,
             },
         },
-        observer: Observer::new(db.clone(), executor, reader, LIMITS),
+        recoverer: Recoverer {
+            db: db.clone(),
+            eyes: Some(Eyes {
+                observer: observer.clone(),
+                executor: Arc::clone(&ports.executor),
+                metadata: Arc::clone(&ports.metadata),
+            }),
+        },
+        orphans: Arc::clone(&ports.orphans),
+        observer,
         renderer: Arc::clone(&ports.renderer),
         notifier: Arc::clone(&ports.notifier),
         db,
@@ -207,9 +252,12 @@ fn run(sim: &Arc<Sim>, ports: &Ports, server: &Server) {
     spawn(sim, id, async move {
         ingester.sweeps(Duration::from_secs(12)).await;
     });
-    spawn(sim, id, async move {
-        worker.run(std::future::pending()).await;
-    });
+    // A recovery start runs no job worker; its controller only observes (PA §12.2).
+    if server.db.start_mode() == StartMode::Normal {
+        spawn(sim, id, async move {
+            worker.run(std::future::pending()).await;
+        });
+    }
     spawn(sim, id, async move {
         controller.run(std::future::pending()).await;
     });

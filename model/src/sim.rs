@@ -33,6 +33,8 @@ pub struct State {
     pub house: crate::server::House,
     /// People begin nothing new: the world is healing.
     pub people_rest: bool,
+    /// What the seed is about.
+    pub hazard: crate::hazard::Hazard,
     pub rules: Without,
     dropped: BTreeSet<&'static str>,
     pub trace: Trace,
@@ -55,6 +57,7 @@ impl Sim {
                 outside: crate::ports::Outside::default(),
                 house: crate::server::House::default(),
                 people_rest: false,
+                hazard: crate::hazard::Hazard::Uniform,
                 rules,
                 dropped: dropped.collect(),
                 trace: Trace::new(traced),

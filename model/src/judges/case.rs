@@ -8,6 +8,7 @@ use bronzeward_core::time::DbTime;
 
 use crate::change::Change;
 use crate::pg::{Eye, Tables};
+use crate::sched::ProcessId;
 use crate::store::execution::Operation;
 
 pub const SEEN: Eye = Eye::COMMITTED;
@@ -16,6 +17,10 @@ pub const SEEN: Eye = Eye::COMMITTED;
 pub struct Case<'a> {
     pub tables: &'a Tables,
     pub now: DbTime,
+    /// Who committed.
+    pub process: ProcessId,
+    /// Whether that process was started for recovery.
+    pub recovering: bool,
     /// The owner string of the committing process, where it is a server.
     pub owner: Option<&'a Owner>,
     pub changes: &'a [Change],

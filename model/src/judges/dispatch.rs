@@ -132,6 +132,10 @@ fn gate(case: &Case<'_>, binding: &Binding) -> Verdict {
     let Some(machine) = machine else {
         return violation("a plan has its machine", format!("{}", binding.id));
     };
+    if machine.scope == ScopeState::Retired {
+        let said = format!("{} is written off", machine.id);
+        return violation("no mutation through a closed gate", said);
+    }
     if machine.frozen {
         return violation(
             "no mutation through a closed gate",

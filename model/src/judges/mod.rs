@@ -4,15 +4,22 @@
 //! reads a decision of `core` or the engine; it looks at rows, requests and nodes. Never in
 //! this module: a repair.
 
+mod accountings;
+mod authority;
 mod case;
+mod disclosure;
 mod dispatch;
+mod idempotency;
 mod nodes;
 mod operations;
 mod quiet;
 mod records;
+mod recovery;
 mod releases;
+mod scopes;
 mod sometimes;
 
+use crate::change::Outside;
 use crate::journal::Event;
 use crate::sim::State;
 
@@ -45,6 +52,8 @@ pub type Verdict = Result<(), Violation>;
 pub struct Judges {
     nodes: nodes::Nodes,
     records: records::Records,
+    recovery: recovery::Recovery,
+    idempotency: idempotency::Idempotency,
 }
 
 impl Judges {
@@ -55,15 +64,36 @@ impl Judges {
         let now = state.sched.now();
         for event in events {
             match event {
-                Event::Outside(outside) => self.nodes.outside(tables, now, outside)?,
+                Event::Outside(outside) => {
+                    if matches!(outside, Outside::Restored) {
+                        self.records.restored(tables);
+                        self.recovery.restored();
+                    }
+                    if let Outside::Answered(answered) = outside {
+                        self.idempotency.answered(answered)?;
+                    }
+                    if let Outside::Orphans(paths) = outside {
+                        self.recovery.reported(tables, paths)?;
+                    }
+                    self.nodes.outside(now, outside)?;
+                    sometimes::outside(tables, outside, seen);
+                }
                 Event::Commit { process, changes } => {
                     let case = Case {
                         tables,
                         now,
+                        process: *process,
+                        recovering: state.house.recovering.contains(process),
                         owner: state.house.owners.get(process),
                         changes,
                     };
                     self.records.look(&case, &state.house.expected)?;
+                    self.idempotency.look(&case)?;
+                    authority::look(&case, &state.house.asked)?;
+                    disclosure::look(&case)?;
+                    self.recovery.look(&case)?;
+                    scopes::look(&case)?;
+                    accountings::look(&case)?;
                     operations::look(&case)?;
                     dispatch::look(&case)?;
                     releases::look(&case)?;
@@ -77,6 +107,8 @@ impl Judges {
 
     /// What holds once the world is healed and quiet: the final oracle, which only reads.
     pub fn at_the_end(&self, state: &State) -> Verdict {
+        self.recovery.at_the_end(&state.db.tables)?;
+        disclosure::at_the_end(&state.db.tables)?;
         quiet::look(state)
     }
 }

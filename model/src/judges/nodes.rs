@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use bronzeward_core::attempt::Attempt;
 use bronzeward_core::digest::ConfigDigest;
 use bronzeward_core::id::{AttemptId, MachineId};
 use bronzeward_core::inventory::Endpoint;
@@ -10,7 +11,6 @@ use bronzeward_core::time::DbTime;
 use super::case::{Case, SEEN};
 use super::{Verdict, violation};
 use crate::change::{Change, Outside};
-use crate::pg::Tables;
 
 /// How many configurations of a node are remembered.
 const KEPT: usize = 64;
@@ -19,17 +19,22 @@ const KEPT: usize = 64;
 pub struct Nodes {
     /// Which configuration came to be in force when, the oldest first.
     held: BTreeMap<Endpoint, VecDeque<(DbTime, ConfigDigest)>>,
+    /// What each attempt that ever committed was to send: a restore may have erased it.
+    committed: BTreeMap<AttemptId, Option<ConfigDigest>>,
     sent: BTreeSet<AttemptId>,
     landed: BTreeSet<AttemptId>,
 }
 
 impl Nodes {
-    pub fn outside(&mut self, tables: &Tables, now: DbTime, event: &Outside) -> Verdict {
+    pub fn outside(&mut self, now: DbTime, event: &Outside) -> Verdict {
         match event {
-            Outside::Alerted { .. } => Ok(()),
+            Outside::Alerted { .. }
+            | Outside::Restored
+            | Outside::Orphans(_)
+            | Outside::Answered(_) => Ok(()),
             Outside::Sent {
                 recorded, digest, ..
-            } => self.sent(tables, recorded.attempt().id, *digest),
+            } => self.sent(recorded.attempt().id, *digest),
             Outside::InForce {
                 endpoint,
                 attempt,
@@ -54,21 +59,25 @@ impl Nodes {
         }
     }
 
-    fn sent(&mut self, tables: &Tables, id: AttemptId, digest: ConfigDigest) -> Verdict {
-        let Some(attempt) = tables.execution.attempts.get(SEEN, &id) else {
+    fn sent(&mut self, id: AttemptId, digest: ConfigDigest) -> Verdict {
+        let Some(approved) = self.committed.get(&id) else {
             return violation("no request without a committed attempt", format!("{id}"));
         };
         if !self.sent.insert(id) {
             return violation("an attempt is sent once", format!("{id}"));
         }
-        let operation = attempt.attempt.operation;
-        let operation = tables.execution.operations.get(SEEN, &operation);
-        let plan = operation.and_then(|one| one.row.plan);
-        let plan = plan.and_then(|plan| tables.execution.plans.get(SEEN, &plan));
-        match plan {
-            Some(plan) if plan.binding.artifact_digest == digest => Ok(()),
-            _ => violation("exactly the approved bytes are sent", format!("{id}")),
+        match *approved == Some(digest) {
+            true => Ok(()),
+            false => violation("exactly the approved bytes are sent", format!("{id}")),
         }
+    }
+
+    fn attempted(&mut self, case: &Case<'_>, attempt: &Attempt) {
+        let operation = case.operation(attempt.operation);
+        let plan = operation.and_then(|one| one.row.plan);
+        let approved = plan.and_then(|plan| case.binding(plan));
+        let approved = approved.map(|binding| binding.artifact_digest);
+        self.committed.insert(attempt.id, approved);
     }
 
     /// Whether a node held a configuration at any time of a stretch.
@@ -88,9 +97,14 @@ impl Nodes {
         })
     }
 
-    pub fn look(&self, case: &Case<'_>) -> Verdict {
+    pub fn look(&mut self, case: &Case<'_>) -> Verdict {
         for change in case.changes {
             match change {
+                Change::Attempt(changed) => {
+                    if let Some(after) = &changed.after {
+                        self.attempted(case, &after.attempt);
+                    }
+                }
                 Change::Observation(changed) => {
                     let Some(seen) = &changed.after else { continue };
                     let Some(digest) = seen.digest() else {

@@ -1,16 +1,48 @@
 //! The final oracle of a healed world: everything has ended, or waits for a named human act.
 
 use bronzeward_core::plan::PlanOperation;
+use bronzeward_core::scope::ScopeState;
+use bronzeward_engine::rows::MachineRow;
 
 use super::case::{Case, SEEN};
 use super::{Verdict, violation};
+use crate::sched::ProcessId;
 use crate::sim::State;
 use crate::store::execution::holds;
+
+/// Recovery mode never blocks its own exit (EaR 8.12): somebody works it off, and what keeps
+/// it is a machine that is not what it was recorded as.
+fn recovery(state: &State) -> Verdict {
+    if state.house.closed {
+        return violation("a restore's procedure ends", "servers are kept stopped");
+    }
+    let tables = &state.db.tables;
+    let installation = tables.authoring.installation.get(SEEN, &());
+    if !installation.is_some_and(|row| row.recovery_mode) {
+        return Ok(());
+    }
+    let strange = |machine: &MachineRow| {
+        let node = state.outside.nodes.at(machine.endpoint);
+        machine.scope != ScopeState::Retired
+            && node.is_none_or(|node| node.machine != Some(machine.id))
+    };
+    let mut machines = tables.authoring.machines.values(SEEN);
+    match machines.any(strange) {
+        true => Ok(()),
+        false => {
+            let scopes = tables.authoring.machines.values(SEEN);
+            let scopes: Vec<&str> = scopes.map(|row| row.scope.as_str()).collect();
+            violation("recovery mode can be left", format!("{scopes:?}"))
+        }
+    }
+}
 
 pub fn look(state: &State) -> Verdict {
     let case = Case {
         tables: &state.db.tables,
         now: state.sched.now(),
+        process: ProcessId::WORLD,
+        recovering: false,
         owner: None,
         changes: &[],
     };
@@ -56,6 +88,7 @@ pub fn look(state: &State) -> Verdict {
             return violation("an operation ends or waits for a person", said);
         }
     }
+    recovery(state)?;
     let claims = state.db.tables.authoring.claims.values(SEEN);
     for claim in claims {
         if claim.state == "held" && claim.mode == "transient" {

@@ -2,10 +2,15 @@
 
 use bronzeward_core::attempt::ResponseClass;
 use bronzeward_core::observation::Purpose;
+use bronzeward_core::problem::Member;
+use bronzeward_core::scope::ScopeState;
+use bronzeward_engine::ports::store::EntryRow;
 
-use super::case::Case;
-use crate::change::Change;
+use super::case::{Case, SEEN};
+use crate::change::{Change, Outside};
+use crate::pg::Tables;
 use crate::ports::Seen;
+use crate::store::execution::{Drift, holds};
 
 /// Every property, by its words.
 pub const SOMETIMES: &[&str] = &[
@@ -41,10 +46,78 @@ pub const SOMETIMES: &[&str] = &[
     "an endpoint changed",
     "an observation of nothing",
     "a recovery observation",
+    "an approval revoked",
+    "a plan cancelled",
+    "a revocation that stopped a plan",
+    "a machine frozen",
+    "a machine unfrozen",
+    "a freeze that refused a dispatch",
+    "an operation resolved",
+    "a late landing after its operation ended",
+    "a late landing linked to its operation",
+    "a database restored",
+    "recovery entered",
+    "recovery left",
+    "a recovery exit blocked",
+    "scopes accounted for",
+    "a scope blocked",
+    "a scope unresolved",
+    "a scope ready",
+    "a scope released",
+    "a machine decommissioned",
+    "orphans reported",
+    "a stale instance of an earlier epoch refused",
 ];
 
 /// What sweeps of the gate's length do not reach yet: each is a schedule still to be written.
-pub const NOT_YET: &[&str] = &["a deadlock's victim", "a claim taken over"];
+pub const NOT_YET: &[&str] = &[];
+
+/// Acts that are counted as they are recorded.
+const ACTS: &[(&str, &str)] = &[
+    ("approval-revoked", "an approval revoked"),
+    ("plan-cancelled", "a plan cancelled"),
+    ("machine-frozen", "a machine frozen"),
+    ("machine-unfrozen", "a machine unfrozen"),
+    ("operation-resolved", "an operation resolved"),
+    ("recovery-entered", "recovery entered"),
+    ("recovery-exited", "recovery left"),
+    ("scopes-accounted", "scopes accounted for"),
+    ("machine-decommissioned", "a machine decommissioned"),
+];
+
+/// A refusal's comparison of the gate (EaR 3.2).
+const GATE: Member = Member::Number(6);
+
+fn refused_by_gate(entry: &EntryRow) -> bool {
+    let Member::Object(members) = &entry.data else {
+        return false;
+    };
+    matches!(members.get("comparisons"), Some(Member::List(failed)) if failed.contains(&GATE))
+}
+
+/// What no commit shows.
+pub fn outside(tables: &Tables, event: &Outside, seen: &mut Seen) {
+    match event {
+        Outside::Restored => seen.show("a database restored"),
+        Outside::Orphans(paths) if !paths.is_empty() => seen.show("orphans reported"),
+        Outside::InForce {
+            attempt: Some(attempt),
+            ..
+        } => {
+            let attempt = tables.execution.attempts.get(SEEN, attempt);
+            let operation = attempt.map(|row| row.attempt.operation);
+            let operation = operation.and_then(|id| tables.execution.operations.get(SEEN, &id));
+            if operation.is_some_and(|one| !holds(&one.row.state)) {
+                seen.show("a late landing after its operation ended");
+            }
+        }
+        Outside::InForce { .. }
+        | Outside::Orphans(_)
+        | Outside::Answered(_)
+        | Outside::Sent { .. }
+        | Outside::Alerted { .. } => {}
+    }
+}
 
 fn of_operation(
     before: Option<&str>,
@@ -119,15 +192,52 @@ pub fn look(case: &Case<'_>, seen: &mut Seen) {
             }
             Change::Accounting(_) => seen.show("an accounting"),
             Change::Adoption(_) => seen.show("an adoption"),
-            Change::Entry(_, changed) => {
+            Change::Entry(of, changed) => {
                 let kind = changed.after.as_ref().map(|entry| entry.kind.as_str());
                 match kind {
-                    Some("refusal") => seen.show("a refusal entry"),
+                    Some("refusal") => {
+                        seen.show("a refusal entry");
+                        let gate = changed.after.as_deref().is_some_and(refused_by_gate);
+                        let machine = case.tables.authoring.machines.get(SEEN, of);
+                        if gate && machine.is_some_and(|machine| machine.frozen) {
+                            seen.show("a freeze that refused a dispatch");
+                        }
+                    }
                     Some("endpoint-change") => seen.show("an endpoint changed"),
                     _ => {}
                 }
             }
+            Change::Act(changed) => {
+                let action = changed.after.as_ref().map(|act| act.row.action.as_str());
+                let mut named = ACTS.iter().filter(|(name, _)| Some(*name) == action);
+                if let Some((_, words)) = named.next() {
+                    seen.show(words);
+                }
+            }
+            Change::PlanState(changed) => {
+                let after = changed.after.as_ref();
+                if after.is_some_and(|row| row.state == "revoked") {
+                    seen.show("a revocation that stopped a plan");
+                }
+            }
+            Change::Machine(changed) => {
+                let before = changed.before.as_ref().map(|row| row.scope);
+                let after = changed.after.as_ref().map(|row| row.scope);
+                if before != after {
+                    match after {
+                        Some(ScopeState::Blocked) => seen.show("a scope blocked"),
+                        Some(ScopeState::Unresolved) => seen.show("a scope unresolved"),
+                        Some(ScopeState::Ready) => seen.show("a scope ready"),
+                        Some(ScopeState::Released { .. }) => seen.show("a scope released"),
+                        _ => {}
+                    }
+                }
+            }
             Change::Drift(changed) => {
+                let late = |drift: &Drift| drift.drift.late_landing.is_some();
+                if changed.after.as_deref().is_some_and(late) {
+                    seen.show("a late landing linked to its operation");
+                }
                 let closed = changed
                     .after
                     .as_ref()

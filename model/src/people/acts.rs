@@ -26,20 +26,29 @@ use bronzeward_engine::tx::dispatch::AccountingInput;
 use bronzeward_engine::tx::plans::{PlanInput, Planner};
 use bronzeward_engine::tx::{ClusterInput, IngestionStart, MachineInput, Named, Proposal};
 
-use super::hand::{Ended, Hand, Route, accepted, requests, said};
+use super::hand::{Ended, Hand, Route, Served, accepted, requests, said};
 use crate::server::{LEASE, PLANS, SETTLE_FLOOR, Server};
 
 const AUTHORS: &[Role] = &[Role::Author];
 const PUBLISHERS: &[Role] = &[Role::Publisher];
-const APPROVERS: &[Role] = &[Role::Approver];
-const RECOVERY: &[Role] = &[Role::RecoveryAdmin];
+pub(super) const APPROVERS: &[Role] = &[Role::Approver];
+pub(super) const RECOVERY: &[Role] = &[Role::RecoveryAdmin];
 
-const fn route(name: &'static str, roles: &'static [Role], human_only: bool) -> Route {
+pub(super) const fn route(name: &'static str, roles: &'static [Role], human_only: bool) -> Route {
     Route {
         name,
         roles,
         human_only,
+        served: Served::AfterEntry,
         if_match: None,
+    }
+}
+
+/// One that no process under the recovery-start flag serves.
+pub(super) const fn normally(route: Route) -> Route {
+    Route {
+        served: Served::Normally,
+        ..route
     }
 }
 
@@ -337,7 +346,7 @@ impl Hand {
     pub async fn plan(&self, release: ReleaseId, machine: MachineId, adopt: bool) -> Ended {
         let bits = self.sim.state().rng.u64(..);
         self.ask(
-            route("plan", PUBLISHERS, false),
+            normally(route("plan", PUBLISHERS, false)),
             &format!("{release} {machine} {bits}"),
             move |server, admitted| {
                 let input = PlanInput {
@@ -363,7 +372,7 @@ impl Hand {
 
     pub async fn approve(&self, plan: PlanId) -> Ended {
         self.ask(
-            route("approve", APPROVERS, true),
+            normally(route("approve", APPROVERS, true)),
             &format!("{plan}"),
             move |server, admitted| {
                 Box::pin(async move {

@@ -13,6 +13,7 @@ use bronzeward_core::time::Span;
 
 use super::acts::made;
 use super::hand::{Hand, Person};
+use super::tools::AUTOMATION;
 use super::view::{DraftSeen, MachineSeen, View};
 use crate::run::Run;
 use crate::sched::ProcessId;
@@ -37,10 +38,15 @@ pub enum Doing {
     TakeOverOperation,
     Account,
     RevokeIdentity,
+    RevokeApproval,
+    Cancel,
+    Freeze,
+    Unfreeze,
+    Resolve,
 }
 
 impl Doing {
-    pub const ALL: [Doing; 16] = [
+    pub const ALL: [Doing; 21] = [
         Doing::OpenDraft,
         Doing::PutFragment,
         Doing::PutProfile,
@@ -57,6 +63,11 @@ impl Doing {
         Doing::TakeOverOperation,
         Doing::Account,
         Doing::RevokeIdentity,
+        Doing::RevokeApproval,
+        Doing::Cancel,
+        Doing::Freeze,
+        Doing::Unfreeze,
+        Doing::Resolve,
     ];
     const AUTHOR: &[(Doing, u32)] = &[
         (Doing::OpenDraft, 10),
@@ -68,22 +79,35 @@ impl Doing {
         (Doing::AbandonIngestion, 3),
         (Doing::TakeOverIngestion, 4),
         (Doing::ChangeEndpoint, 2),
+        (Doing::Freeze, 1),
     ];
     const PUBLISHER: &[(Doing, u32)] = &[
         (Doing::Publish, 20),
         (Doing::PlanApply, 30),
         (Doing::PlanAdopt, 10),
+        (Doing::Cancel, 2),
+        (Doing::Freeze, 1),
     ];
-    const APPROVER: &[(Doing, u32)] = &[(Doing::Approve, 30)];
+    const APPROVER: &[(Doing, u32)] = &[
+        (Doing::Approve, 30),
+        (Doing::RevokeApproval, 2),
+        (Doing::Cancel, 1),
+        (Doing::Freeze, 1),
+        (Doing::Unfreeze, 6),
+    ];
     const ADMIN: &[(Doing, u32)] = &[
         (Doing::TakeOverOperation, 8),
         (Doing::Account, 16),
         (Doing::RevokeIdentity, 1),
+        (Doing::RevokeApproval, 1),
+        (Doing::Cancel, 1),
+        (Doing::Freeze, 1),
+        (Doing::Resolve, 6),
     ];
 }
 
 /// Everybody comes to work.
-pub fn come(run: &mut Run, sim: &Arc<Sim>, idle: &BTreeSet<Doing>) {
+pub fn come(run: &mut Run, sim: &Arc<Sim>, idle: &BTreeSet<Doing>, servers: u32) {
     let crowd = [
         ("ann", &["author"][..], Doing::AUTHOR),
         ("abe", &["author", "publisher"], Doing::AUTHOR),
@@ -93,6 +117,11 @@ pub fn come(run: &mut Run, sim: &Arc<Sim>, idle: &BTreeSet<Doing>) {
         ("van", &["approver"], Doing::APPROVER),
         ("pat", &["publisher", "approver"], Doing::APPROVER),
         ("rae", &["recovery-admin"], Doing::ADMIN),
+        // Automation, which asks for more than it may.
+        (AUTOMATION, &["author", "publisher"], Doing::AUTHOR),
+        (AUTOMATION, &["author", "publisher"], Doing::PUBLISHER),
+        // Somebody who may only look.
+        ("max", &["viewer"], Doing::ADMIN),
     ];
     for (name, groups, doings) in crowd {
         let hand = Hand {
@@ -100,11 +129,17 @@ pub fn come(run: &mut Run, sim: &Arc<Sim>, idle: &BTreeSet<Doing>) {
             person: Person { name, groups },
         };
         let mut habits = habits(sim, doings);
+        let hazard = sim.state().hazard;
+        for (doing, weight) in &mut habits {
+            *weight *= hazard.zeal(*doing);
+        }
         habits.retain(|(doing, _)| !idle.contains(doing));
         // Each seed has its hasty and its slow people.
         let longest = Span::millis(sim.state().rng.i64(1_000..9_000));
         run.spawn(ProcessId::WORLD, work(hand, habits, longest));
     }
+    super::keeper::come(run, sim, servers);
+    super::session::come(run, sim);
 }
 
 /// A seed's habits: each weight is changed, and some acts are left out.
@@ -150,14 +185,14 @@ async fn work(hand: Hand, habits: Vec<(Doing, u32)>, longest: Span) {
 
 impl Hand {
     /// Picks one of several by the seed.
-    fn pick<T>(&self, look: impl FnOnce(&View<'_>) -> Vec<T>) -> Option<T> {
+    pub(super) fn pick<T>(&self, look: impl FnOnce(&View<'_>) -> Vec<T>) -> Option<T> {
         let mut state = self.sim.state();
         let mut found = look(&View(&state.db.tables));
         let place = (!found.is_empty()).then(|| state.rng.usize(0..found.len()))?;
         Some(found.swap_remove(place))
     }
 
-    fn number(&self, below: u32) -> u32 {
+    pub(super) fn number(&self, below: u32) -> u32 {
         self.sim.state().rng.u32(0..below)
     }
 
@@ -184,6 +219,11 @@ impl Hand {
             Doing::TakeOverOperation => self.take_over_some().await,
             Doing::Account => self.account_some().await,
             Doing::RevokeIdentity => self.revoke_some().await,
+            Doing::RevokeApproval => self.take_back_some().await,
+            Doing::Cancel => self.cancel_some().await,
+            Doing::Freeze => self.freeze_some().await,
+            Doing::Unfreeze => self.unfreeze_some().await,
+            Doing::Resolve => self.resolve_some().await,
         };
     }
 
@@ -234,21 +274,25 @@ impl Hand {
 
     async fn bring_in(&self) -> Option<()> {
         let draft = self.draft()?;
-        let machine = self.pick(|view| view.machines())?;
+        // Mostly one whose node shows what nobody approved.
+        let any = self.number(3) == 0;
+        let machine = self.pick(|view| {
+            let machines = view.machines().into_iter();
+            let wanted = machines.filter(|machine| any || view.drifted(machine.id));
+            wanted.collect()
+        })?;
         let mode = match self.number(2) {
             0 => StagingMode::Transient,
             _ => StagingMode::Encrypted,
         };
         let marks = crate::furniture::marks();
-        self.import(
-            machine.id,
-            draft.id,
-            draft.etag,
-            mode,
-            ClaimKind::Import,
-            marks,
-        )
-        .await;
+        let drifted = self.pick(|view| vec![view.drifted(machine.id)]);
+        let kind = match drifted == Some(true) && self.number(4) > 0 {
+            true => ClaimKind::DriftAdoption,
+            false => ClaimKind::Import,
+        };
+        self.import(machine.id, draft.id, draft.etag, mode, kind, marks)
+            .await;
         Some(())
     }
 
@@ -258,8 +302,13 @@ impl Hand {
         Some(())
     }
 
+    /// Mostly one that nobody works on any more.
     async fn resume(&self) -> Option<()> {
-        let ingestion = self.pick(|view| view.live_ingestions())?;
+        let (any, now) = (self.number(4) == 0, self.sim.state().sched.now());
+        let ingestion = self.pick(|view| match any {
+            true => view.live_ingestions(),
+            false => view.lapsed_ingestions(now),
+        })?;
         self.take_over_ingestion(ingestion).await;
         Some(())
     }
@@ -288,7 +337,8 @@ impl Hand {
             let differs = |machine: &MachineSeen| {
                 machine.state.applied.map(|applied| applied.release) != machine.state.desired
             };
-            machines.filter(|machine| any || differs(machine)).collect()
+            let wanted = |machine: &MachineSeen| differs(machine) || view.drifted(machine.id);
+            machines.filter(|machine| any || wanted(machine)).collect()
         })?;
         let desired = machine.state.desired;
         let release = match self.number(8) {
@@ -330,6 +380,45 @@ impl Hand {
         }
         let identity = self.pick(|view| view.principals())?;
         self.revoke_identity(identity).await;
+        Some(())
+    }
+
+    async fn take_back_some(&self) -> Option<()> {
+        let approval = self.pick(|view| view.approvals())?;
+        self.revoke_approval(approval).await;
+        Some(())
+    }
+
+    async fn cancel_some(&self) -> Option<()> {
+        let rare = self.number(12) == 0;
+        let (plan, _) = self.pick(|view| match rare {
+            true => view.plans_in(&["cancelled", "expired", "revoked", "committed"]),
+            false => view.plans_in(&["proposed", "approved", "committed"]),
+        })?;
+        self.cancel(plan).await;
+        Some(())
+    }
+
+    async fn freeze_some(&self) -> Option<()> {
+        let machine = self.pick(|view| view.machines())?;
+        self.freeze(machine.id).await;
+        Some(())
+    }
+
+    /// Mostly one that is frozen.
+    async fn unfreeze_some(&self) -> Option<()> {
+        let any = self.number(12) == 0;
+        let machine = self.pick(|view| {
+            let machines = view.machines().into_iter();
+            machines.filter(|machine| any || machine.frozen).collect()
+        })?;
+        self.unfreeze(machine.id).await;
+        Some(())
+    }
+
+    async fn resolve_some(&self) -> Option<()> {
+        let (operation, _, _) = self.pick(|view| view.open_operations())?;
+        self.resolve(operation).await;
         Some(())
     }
 }

@@ -9,20 +9,24 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use bronzeward_core::authority::authorise;
-use bronzeward_core::id::{OperationId, RequestId};
+use bronzeward_core::id::{EpochId, OperationId, RequestId};
 use bronzeward_core::idempotency::{Fingerprint, IdempotencyKey};
-use bronzeward_core::principal::{Actor, Role};
+use bronzeward_core::installation::StartMode;
+use bronzeward_core::principal::{Actor, Role, Roles};
 use bronzeward_core::problem::{Problem, ProblemCode};
 use bronzeward_core::revision::Etag;
+use bronzeward_core::rules::Rules;
 use bronzeward_core::time::Span;
 use bronzeward_engine::authenticate::{Authenticator, NotAuthenticated};
 use bronzeward_engine::request::{Admitted, Answer, Refused, Rendered, Requests};
 
 use crate::call::call;
+use crate::change::{Answered, Outside};
 use crate::faults::Fault;
+use crate::pg::Eye;
 use crate::ports::runtime::human_token;
 use crate::sched::{Leaf, Wait};
-use crate::server::Server;
+use crate::server::{Asking, Server};
 use crate::sim::Sim;
 use crate::world::Model;
 
@@ -39,8 +43,35 @@ pub struct Route {
     pub name: &'static str,
     pub roles: &'static [Role],
     pub human_only: bool,
+    pub served: Served,
     /// The revision that the request names.
     pub if_match: Option<Etag>,
+}
+
+/// What a process under the recovery-start flag serves of a route (PA §12.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Served {
+    /// The entry alone, and only under the flag.
+    Entry,
+    /// Once its entry has committed.
+    AfterEntry,
+    /// Never under the flag.
+    Normally,
+}
+
+impl Served {
+    fn by(self, rules: &impl Rules, start: StartMode) -> Result<(), Problem> {
+        let served = match self {
+            Served::Entry => start != StartMode::Normal,
+            Served::AfterEntry => start.serves(rules),
+            Served::Normally => start.serves(rules) && start.serves_plans(),
+        };
+        match (served, self) {
+            (true, _) => Ok(()),
+            (false, Served::Entry) => Err(Problem::new(ProblemCode::Conflict)),
+            (false, _) => Err(Problem::new(ProblemCode::RecoveryModeActive)),
+        }
+    }
 }
 
 /// How a request ended for who asked.
@@ -60,8 +91,19 @@ pub struct Hand {
     pub person: Person,
 }
 
+/// The route that leaves recovery mode.
+pub(super) const EXIT: &str = "leave recovery";
+
 /// How often a request is sent again under its key.
 const TRIES: u32 = 4;
+
+impl Person {
+    /// The roles that its groups give.
+    pub fn roles(&self) -> Roles {
+        let groups = self.groups.iter();
+        groups.filter_map(|group| Role::parse(group)).collect()
+    }
+}
 
 impl Hand {
     pub async fn sleep(&self, least: Span, most: Span) {
@@ -74,7 +116,7 @@ impl Hand {
     }
 
     /// A server that is up, whichever the seed says.
-    fn server(&self) -> Option<Arc<Server>> {
+    pub(super) fn server(&self) -> Option<Arc<Server>> {
         let mut state = self.sim.state();
         let up = state.house.up.len();
         let place = (up > 0).then(|| state.rng.usize(0..up))?;
@@ -89,28 +131,48 @@ impl Hand {
         text: &str,
         act: impl Fn(Arc<Server>, Admitted) -> Acting + Clone + Send + 'static,
     ) -> Ended {
-        let bits = self.sim.state().rng.u128(..);
-        let key = IdempotencyKey::parse(&format!("{bits:032x}")).expect("a legal key");
+        let key = self.key();
+        let expected = self.expected(route);
         for again in 0..TRIES {
             let Some(server) = self.server() else {
                 self.sleep(Span::seconds(1), Span::seconds(5)).await;
                 continue;
             };
-            let request = self.request(route);
+            let request = self.request(route, expected);
             let asked = Asked {
                 route,
                 key: key.clone(),
                 fingerprint: fingerprint(route.name, text),
                 request,
+                expected,
                 credential: self.credential(),
             };
             let act = act.clone();
             let id = server.id;
-            let ended = call(&self.sim, id, async move { asked.serve(server, act).await }).await;
+            let sim = Arc::clone(&self.sim);
+            let served = async move { asked.serve(&sim, server, act).await };
+            let ended = call(&self.sim, id, served).await;
+            if let Some(Err(refused)) = &ended {
+                let seen = &mut self.sim.state().outside.seen;
+                match refused.problem.code {
+                    ProblemCode::EpochSuperseded => {
+                        seen.show("a stale instance of an earlier epoch refused");
+                    }
+                    ProblemCode::Conflict if route.name == EXIT => {
+                        seen.show("a recovery exit blocked");
+                    }
+                    _ => {}
+                }
+            }
             let lost = self.sim.state().strikes(Fault::AnswerLost);
             match ended {
                 Some(Ok(answer)) if !lost => {
                     self.say(route, again, "done");
+                    if again == 0 && self.sim.state().rng.u32(0..16) == 0 {
+                        // A proxy sends it once more, and nobody waits for that answer.
+                        self.sleep(Span::millis(1), Span::seconds(12)).await;
+                        continue;
+                    }
                     return Ended::Answered(answer);
                 }
                 Some(Err(refused)) if !lost && refused.problem.code.is_final() => {
@@ -123,15 +185,55 @@ impl Hand {
         Ended::Unheard
     }
 
-    /// A fresh token of the identity provider's.
+    /// A fresh key; now and then, by mistake, the one of the request before.
+    fn key(&self) -> IdempotencyKey {
+        let mut state = self.sim.state();
+        let state = &mut *state;
+        let bits = state.rng.u128(..);
+        let mistaken = state.rng.u32(0..60) == 0;
+        let fresh = IdempotencyKey::parse(&format!("{bits:032x}")).expect("a legal key");
+        let last = state.house.keys.insert(self.person.name, fresh.clone());
+        match last.filter(|_| mistaken) {
+            None => fresh,
+            Some(last) => {
+                state.house.keys.insert(self.person.name, last.clone());
+                last
+            }
+        }
+    }
+
+    /// The epoch that the request is meant for, where it says one.
+    fn expected(&self, route: Route) -> Option<EpochId> {
+        let mut state = self.sim.state();
+        let says = state.rng.u32(0..3) == 0 && route.served != Served::Entry;
+        let row = state
+            .db
+            .tables
+            .authoring
+            .installation
+            .get(Eye::COMMITTED, &());
+        row.map(|row| row.epoch).filter(|_| says)
+    }
+
+    /// An automation's token, or a fresh one of the identity provider's.
     fn credential(&self) -> String {
+        if let Some(token) = self.sim.state().outside.credentials.get(self.person.name) {
+            return token.clone();
+        }
         let now = self.sim.state().sched.now();
         human_token(self.person.name, self.person.groups, now)
     }
 
-    fn request(&self, route: Route) -> RequestId {
+    fn request(&self, route: Route, epoch: Option<EpochId>) -> RequestId {
         let mut state = self.sim.state();
         let request = RequestId::from_bits(state.rng.u128(..));
+        let asking = Asking {
+            name: self.person.name,
+            roles: self.person.roles(),
+            epoch,
+            at: state.sched.now(),
+        };
+        state.house.asked.insert(request, asking);
         if let Some(etag) = route.if_match {
             state.house.expected.insert(request, etag);
         }
@@ -186,12 +288,14 @@ struct Asked {
     key: IdempotencyKey,
     fingerprint: Fingerprint,
     request: RequestId,
+    expected: Option<EpochId>,
     credential: String,
 }
 
 impl Asked {
     async fn serve(
         self,
+        sim: &Sim,
         server: Arc<Server>,
         act: impl Fn(Arc<Server>, Admitted) -> Acting + Send,
     ) -> Result<Answer, Refused> {
@@ -210,6 +314,7 @@ impl Asked {
         let route = self.route;
         let role = authorise(&rules, who.kind, &who.roles, route.roles, route.human_only)
             .map_err(|_| Refused::from(Problem::new(ProblemCode::Forbidden)))?;
+        route.served.by(&rules, server.db.start_mode())?;
         let principal = authenticator.principal(&who).await?;
         let admitted = Admitted {
             actor: Actor {
@@ -220,12 +325,25 @@ impl Asked {
             key: self.key,
             fingerprint: self.fingerprint,
             recomputed: None,
-            expected_epoch: None,
+            expected_epoch: self.expected,
             request: self.request,
             method: "POST",
             route: route.name,
         };
-        act(Arc::clone(&server), admitted).await
+        let (key, fingerprint) = (admitted.key.clone(), admitted.fingerprint.clone());
+        let answer = act(Arc::clone(&server), admitted).await?;
+        let answered = Answered {
+            principal,
+            key,
+            fingerprint,
+            status: answer.rendered.status,
+            body: answer.rendered.body.clone(),
+            replayed: answer.replayed,
+            epoch: answer.read.epoch,
+        };
+        let event = Outside::Answered(Box::new(answered));
+        sim.state().journal.outside(event);
+        Ok(answer)
     }
 }
 

@@ -3,6 +3,11 @@
 pub mod acts;
 mod crowd;
 pub mod hand;
+mod keeper;
+pub mod recovery;
+mod session;
+pub mod tools;
 pub mod view;
+pub mod withdraw;
 
 pub use crowd::{Doing, come};

@@ -7,11 +7,14 @@ use std::collections::BTreeMap;
 
 use bronzeward_core::fence::Generation;
 use bronzeward_core::id::{
-    AttemptId, ClusterId, DraftId, FragmentRevisionId, IngestionId, MachineId, ObservationId,
-    OperationId, PlanId, PrincipalId, ReleaseId,
+    ApprovalId, AttemptId, ClusterId, DraftId, EpochId, FragmentRevisionId, IngestionId, MachineId,
+    ObservationId, OperationId, PlanId, PrincipalId, ReleaseId,
 };
 use bronzeward_core::observation::{Observation, Purpose};
+use bronzeward_core::principal::Subject;
 use bronzeward_core::revision::Etag;
+use bronzeward_core::scope::ScopeState;
+use bronzeward_core::time::DbTime;
 use bronzeward_engine::ports::store::{EntryKind, HeadKind};
 use bronzeward_engine::rows::{DraftStateRow, MachineStateRow, OperationRow, SourceRevisionId};
 
@@ -19,6 +22,12 @@ use crate::pg::{Eye, Tables};
 use crate::store::execution::holds;
 
 const SEEN: Eye = Eye::COMMITTED;
+
+/// Who restores backups and works recovery off: nobody revokes them.
+pub const KEEPER: &str = "kim";
+
+/// An observation, when its reading began, and when it was recorded.
+pub type Looked = (ObservationId, DbTime, DbTime);
 
 pub struct View<'t>(pub &'t Tables);
 
@@ -100,9 +109,82 @@ impl View<'_> {
             .collect()
     }
 
+    /// Those of them whose owner's lease has lapsed.
+    pub fn lapsed_ingestions(&self, now: DbTime) -> Vec<IngestionId> {
+        let claims = &self.0.authoring.claims;
+        let mut live = self.live_ingestions();
+        live.retain(|id| {
+            let row = claims.get(SEEN, id);
+            row.is_some_and(|row| row.lease_until <= now)
+        });
+        live
+    }
+
+    /// Approvals that nobody has revoked, of plans that may still be carried out.
+    pub fn approvals(&self) -> Vec<ApprovalId> {
+        let execution = &self.0.execution;
+        let approvals = execution.approvals.values(SEEN);
+        let approvals = approvals.map(|record| &record.approval).filter(|approval| {
+            let state = execution.plan_states.get(SEEN, &approval.plan);
+            let live =
+                state.is_some_and(|row| matches!(row.state.as_str(), "approved" | "committed"));
+            live && execution
+                .approval_revocations
+                .get(SEEN, &approval.id)
+                .is_none()
+        });
+        approvals.map(|approval| approval.id).collect()
+    }
+
     pub fn operation(&self, id: OperationId) -> Option<&OperationRow> {
         let found = self.0.execution.operations.get(SEEN, &id)?;
         Some(&found.row)
+    }
+
+    /// Whether a drift record of the machine is open.
+    pub fn drifted(&self, machine: MachineId) -> bool {
+        let drifts = &self.0.execution.drifts;
+        let mut of = drifts.range(SEEN, (machine, 0)..=(machine, i64::MAX));
+        of.any(|(_, drift)| drift.closed.is_none())
+    }
+
+    /// Every machine's scope.
+    pub fn scopes(&self) -> Vec<(MachineId, ScopeState)> {
+        let machines = self.0.authoring.machines.values(SEEN);
+        machines.map(|row| (row.id, row.scope)).collect()
+    }
+
+    pub fn all_released(&self, epoch: EpochId) -> bool {
+        let scopes = self.scopes();
+        scopes.iter().all(|(_, scope)| {
+            matches!(scope, ScopeState::Retired)
+                || matches!(scope, ScopeState::Released { epoch: of } if *of == epoch)
+        })
+    }
+
+    /// When the instances from before this epoch's entry had stopped, as it was stated.
+    pub fn stopped_at(&self, epoch: EpochId) -> Option<DbTime> {
+        let entry = self.0.execution.entries.get(SEEN, &epoch)?;
+        Some(entry.0.stopped_at)
+    }
+
+    /// A machine's recovery observations that read it, the earliest first.
+    pub fn recovery_observations(&self, machine: MachineId) -> Vec<Looked> {
+        let seen = self.0.execution.observations.values(SEEN);
+        let mut seen: Vec<&Observation> = seen
+            .filter(|seen| {
+                let started = &seen.started;
+                started.machine == machine
+                    && started.purpose == Purpose::Recovery
+                    && seen.values.identity.value().is_some()
+                    && seen.digest().is_some()
+            })
+            .collect();
+        seen.sort_by_key(|seen| seen.started.basis);
+        let looked = seen.into_iter();
+        looked
+            .map(|seen| (seen.started.id, seen.started.started_at, seen.at))
+            .collect()
     }
 
     pub fn releases(&self) -> Vec<(ReleaseId, ClusterId)> {
@@ -161,9 +243,13 @@ impl View<'_> {
             .collect()
     }
 
+    /// Those who may be revoked: all but who keeps the installation.
     pub fn principals(&self) -> Vec<PrincipalId> {
-        let principals = self.0.authoring.principals.iter(SEEN);
-        principals.map(|(id, _)| *id).collect()
+        let principals = self.0.authoring.principals.values(SEEN);
+        let others = principals.filter(
+            |row| !matches!(&row.subject, Subject::Human { subject, .. } if subject == KEEPER),
+        );
+        others.map(|row| row.id).collect()
     }
 
     /// Attempts whose answer was lost, each with the first and last recovery observation of

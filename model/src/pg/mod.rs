@@ -6,6 +6,7 @@
 //! PostgreSQL. Never in this module: what a table means.
 
 mod lock;
+pub mod restore;
 pub mod session;
 pub mod table;
 pub mod tables;

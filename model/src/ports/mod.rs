@@ -23,6 +23,8 @@ pub struct Outside {
     pub vault: provider::Vault,
     pub nodes: node::Nodes,
     pub bells: runtime::Bells,
+    /// The token that each automation presents.
+    pub credentials: BTreeMap<&'static str, String>,
     pub seen: Seen,
 }
 

@@ -1,0 +1,185 @@
+//! Who did what, under which role, in which epoch (PA §9.2, §10.3 to §10.5, EaR 8.7).
+
+use std::collections::BTreeMap;
+
+use bronzeward_core::authority::SelfApproval;
+use bronzeward_core::id::RequestId;
+use bronzeward_core::principal::{PrincipalKind, Role, Subject};
+use bronzeward_engine::ports::store::ActRow;
+
+use super::case::{Case, SEEN};
+use super::{Verdict, violation};
+use crate::change::Change;
+use crate::server::Asking;
+use crate::store::execution::ApprovalRecord;
+
+const AUTHOR: &[Role] = &[Role::Author];
+const PUBLISHER: &[Role] = &[Role::Publisher];
+const APPROVER: &[Role] = &[Role::Approver];
+const RECOVERY: &[Role] = &[Role::RecoveryAdmin];
+const REVOKERS: &[Role] = &[Role::Approver, Role::RecoveryAdmin];
+const CANCELLERS: &[Role] = &[Role::Publisher, Role::Approver, Role::RecoveryAdmin];
+const FREEZERS: &[Role] = &[
+    Role::Author,
+    Role::Publisher,
+    Role::Approver,
+    Role::RecoveryAdmin,
+];
+
+/// An act: who may do it, whether only a human, and whether somebody whose revocation has
+/// committed is refused it inside its transaction.
+type May = (&'static str, &'static [Role], bool, bool);
+
+/// PA §9.2's table by the acts that its routes record.
+const MAY: &[May] = &[
+    ("cluster-created", AUTHOR, true, false),
+    ("machine-created", AUTHOR, true, false),
+    ("endpoint-changed", AUTHOR, true, false),
+    ("machine-decommissioned", RECOVERY, true, false),
+    ("draft-created", AUTHOR, false, false),
+    ("draft-updated", AUTHOR, false, false),
+    ("draft-discarded", AUTHOR, false, false),
+    ("draft-update-refused", AUTHOR, false, false),
+    ("publication-requested", PUBLISHER, false, false),
+    ("ingestion-started", AUTHOR, true, false),
+    ("ingestion-taken-over", AUTHOR, true, false),
+    ("ingestion-abandoned", AUTHOR, true, false),
+    ("plan-created", PUBLISHER, false, false),
+    ("plan-approved", APPROVER, true, true),
+    ("plan-cancelled", CANCELLERS, false, true),
+    ("approval-revoked", REVOKERS, false, true),
+    ("identity-revoked", RECOVERY, true, false),
+    ("machine-frozen", FREEZERS, false, true),
+    ("machine-unfrozen", APPROVER, false, true),
+    ("recovery-entered", RECOVERY, true, false),
+    ("recovery-exited", RECOVERY, true, false),
+    ("scopes-accounted", RECOVERY, true, false),
+    ("scope-marked", RECOVERY, true, true),
+    ("scope-released", RECOVERY, true, false),
+    ("attempt-accounted", RECOVERY, true, false),
+    ("operation-taken-over", RECOVERY, true, false),
+    ("operation-resolved", RECOVERY, true, true),
+];
+
+/// The operator's own tool has no role.
+const TOOL: [&str; 4] = [
+    "token-issued",
+    "token-rotated",
+    "token-revoked",
+    "service-identity-created",
+];
+
+pub fn look(case: &Case<'_>, asked: &BTreeMap<RequestId, Asking>) -> Verdict {
+    for change in case.changes {
+        match change {
+            Change::Act(changed) => {
+                let (Some(act), None) = (&changed.after, &changed.before) else {
+                    return violation("acts are kept", "an act changed");
+                };
+                acted(case, &act.row, asked)?;
+            }
+            Change::Approval(changed) => {
+                if let Some(approval) = &changed.after {
+                    marked(case, approval)?;
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn acted(case: &Case<'_>, act: &ActRow, asked: &BTreeMap<RequestId, Asking>) -> Verdict {
+    let said = || format!("{} by {}", act.action, act.principal);
+    if Some(act.epoch) != case.epoch() {
+        return violation("an act is of the epoch it leaves", said());
+    }
+    let action = act.action.as_str();
+    if TOOL.contains(&action) {
+        return match act.request {
+            None => Ok(()),
+            Some(_) => violation("no route issues tokens", said()),
+        };
+    }
+    let Some((_, roles, human_only, stands)) = MAY.iter().find(|may| may.0 == action) else {
+        return violation("every act is in the table of routes", said());
+    };
+    let Some(role) = act.role.filter(|role| roles.contains(role)) else {
+        return violation("an act is done under a role that may do it", said());
+    };
+    if *human_only && act.kind != PrincipalKind::Human {
+        return violation("only a human does what is a human's", said());
+    }
+    let Some(asking) = act.request.and_then(|request| asked.get(&request)) else {
+        return violation("an act answers a request", said());
+    };
+    if !asking.roles.contains(&role) {
+        return violation("nobody acts under a role they do not have", said());
+    }
+    let principal = case.tables.authoring.principals.get(SEEN, &act.principal);
+    let Some(principal) = principal else {
+        return violation("an act is its principal's", said());
+    };
+    let name = match &principal.subject {
+        Subject::Human { subject, .. } => subject,
+        Subject::Service { name, .. } => name,
+    };
+    if name != asking.name || principal.kind() != act.kind {
+        return violation("an act is its principal's", said());
+    }
+    if *stands && principal.revoked_at.is_some() {
+        return violation("a revoked identity decides nothing", said());
+    }
+    if asking.epoch.is_some_and(|epoch| epoch != act.epoch) {
+        return violation("no effect in an epoch that is not expected", said());
+    }
+    if act.kind == PrincipalKind::Service {
+        token(case, act, asking)?;
+    }
+    if action == "plan-cancelled" && role == Role::Publisher {
+        let created = |plan: &crate::store::execution::PlanRecord| {
+            let created = plan.binding.created_by.principal == act.principal;
+            created && act.subjects.contains(&plan.binding.id.to_string())
+        };
+        if !case.tables.execution.plans.values(SEEN).any(created) {
+            return violation("a publisher cancels its own plans", said());
+        }
+    }
+    Ok(())
+}
+
+/// Whoever was let in since the epoch began has a token of it. One that was let in before is
+/// at most refused later.
+fn token(case: &Case<'_>, act: &ActRow, asking: &Asking) -> Verdict {
+    let acts = case.tables.authoring.acts.values(SEEN);
+    let entries = acts.filter(|one| one.row.action == "recovery-entered");
+    let last = entries.map(|one| one.row.at).max();
+    if last.is_some_and(|entry| asking.at <= entry) {
+        return Ok(());
+    }
+    let mut tokens = case.tables.authoring.tokens.values(SEEN);
+    let current =
+        tokens.any(|one| one.token.owner == act.principal && Some(one.token.epoch) == case.epoch());
+    match current {
+        true => Ok(()),
+        false => violation(
+            "a token of another epoch lets nobody in",
+            format!("{}", act.principal),
+        ),
+    }
+}
+
+/// An approval of a plan that its approver created says so (PA §10.5).
+fn marked(case: &Case<'_>, record: &ApprovalRecord) -> Verdict {
+    let approval = &record.approval;
+    let own = case
+        .binding(approval.plan)
+        .is_some_and(|binding| binding.created_by.principal == approval.approver.principal);
+    match own == approval.self_approval.contains(&SelfApproval::CreatedPlan) {
+        true => Ok(()),
+        false => violation(
+            "an approval of one's own plan says so",
+            format!("{}", approval.id),
+        ),
+    }
+}

@@ -111,6 +111,63 @@ fn a_row_an_index_and_an_advisory_lock_close_a_circle_alike() {
 }
 
 #[test]
+fn a_circle_that_another_order_of_a_queue_undoes_has_no_victim() {
+    check(
+        "the installation's queue",
+        [
+            (A, Begin),
+            (B, Begin),
+            (C, Begin),
+            (A, LockInstallation(Share)),
+            (B, LockInstallation(Update)),
+            (C, Lock(Draft(1), Update)),
+            (A, Lock(Draft(1), Update)),
+            (C, LockInstallation(Share)),
+            (C, Commit),
+            (A, Commit),
+            (B, Commit),
+        ],
+    );
+}
+
+#[test]
+fn of_two_who_share_an_advisory_lock_the_second_to_want_it_alone_is_the_victim_at_once() {
+    check(
+        "the installation",
+        [
+            (A, Begin),
+            (B, Begin),
+            (A, LockInstallation(Share)),
+            (B, LockInstallation(Share)),
+            (A, LockInstallation(Update)),
+            (B, LockInstallation(Update)),
+            (A, Commit),
+            (B, Rollback),
+        ],
+    );
+}
+
+#[test]
+fn who_waits_for_two_waits_for_one_after_the_other_and_a_circle_closes_only_then() {
+    check_choice(
+        "two who share",
+        [
+            (A, Begin),
+            (B, Begin),
+            (C, Begin),
+            (A, Lock(Machine(1), Share)),
+            (B, Lock(Machine(1), Share)),
+            (C, Lock(Draft(1), Update)),
+            (C, Lock(Machine(1), Update)),
+            (B, Lock(Draft(1), Share)),
+            (A, Commit),
+            (B, Commit),
+            (C, Commit),
+        ],
+    );
+}
+
+#[test]
 fn a_victims_work_is_undone_and_the_other_sees_none_of_it() {
     check_choice(
         "what stands after",

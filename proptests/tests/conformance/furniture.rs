@@ -2,8 +2,8 @@
 //!
 //! Both sides are furnished through the store port. Plans are the exception: a plan needs a
 //! release, which no step looks at, so PostgreSQL gets bare rows (its foreign keys off) and
-//! the simulated store, which keeps no foreign key to a plan, only their states. Never in this module:
-//! a step.
+//! the simulated store, which keeps no foreign key to a plan, only their states. Never in this
+//! module: a step.
 
 use bronzeward_core::act::{ActEntry, Action};
 use bronzeward_core::claim::{ClaimKind, StagingMode};

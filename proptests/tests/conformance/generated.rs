@@ -3,7 +3,7 @@
 use bronzeward_engine::ports::store::LockMode;
 use bronzeward_without::Without;
 use proptest::prelude::*;
-use proptest::test_runner::{Config, FileFailurePersistence, RngAlgorithm, TestRng, TestRunner};
+use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
 use crate::op::{If, Lease, Op, Row, Step, Who};
 use crate::real;
@@ -104,6 +104,7 @@ fn sequence(drawn: Vec<(Who, Op)>) -> Vec<Step> {
     steps
 }
 
+// covers-part: MOD-1 (the store that the workflows run on in the simulator does as the production one)
 #[test]
 fn drawn_interleavings_come_to_the_same_on_both_sides() {
     let cases = std::env::var("PROPTEST_CASES").ok();

@@ -313,8 +313,8 @@ impl Side for Real {
                 assert!(ended, "the session of {who:?} did not end");
             }
             _ => {
-                let lapsed = "SELECT coalesce(bool_and(lease_until < clock_timestamp()), true) FROM staging_claim
-                    WHERE lease_until < now() + interval '1 day'";
+                let lapsed = "SELECT coalesce(bool_and(lease_until < clock_timestamp()), true)
+                    FROM staging_claim WHERE lease_until < now() + interval '1 day'";
                 let until = Instant::now() + DEADLINE;
                 loop {
                     let row = self.watcher.query_one(lapsed, &[]).await;

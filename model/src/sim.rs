@@ -14,7 +14,7 @@ use bronzeward_without::Without;
 use crate::faults::{Fault, Faults};
 use crate::journal::Journal;
 use crate::pg::session::FINDING_OUT;
-use crate::pg::{Database, Lockable, TxId};
+use crate::pg::{Database, Knot, Lockable, Released, TxId};
 use crate::sched::{ProcessId, Sched};
 use crate::trace::Trace;
 
@@ -108,15 +108,15 @@ impl State {
     }
 
     pub fn commit(&mut self, id: TxId) -> Result<(), StoreError> {
-        let Self { db, journal, .. } = self;
-        let (outcome, woken) = db.commit(id, journal);
+        let Self {
+            db, journal, rng, ..
+        } = self;
+        let (outcome, released) = db.commit(id, journal, rng);
         if let Err(error) = outcome {
             let now = self.sched.now();
             self.trace.say(now, format_args!("commit fails: {error}"));
         }
-        for leaf in woken {
-            self.sched.wake(leaf);
-        }
+        self.go_on(released);
         outcome
     }
 
@@ -124,9 +124,20 @@ impl State {
         let now = self.sched.now();
         self.trace
             .say(now, format_args!("a statement fails: {why}"));
-        let Self { db, journal, .. } = self;
-        for leaf in db.fail(id, why, journal) {
+        let Self {
+            db, journal, rng, ..
+        } = self;
+        let released = db.fail(id, why, journal, rng);
+        self.go_on(released);
+    }
+
+    /// Who has been set free goes on; who waits for another now may have closed a circle.
+    fn go_on(&mut self, released: Released) {
+        for leaf in released.woken {
             self.sched.wake(leaf);
+        }
+        for moved in released.moved {
+            self.break_circle(moved);
         }
     }
 
@@ -143,17 +154,22 @@ impl State {
             // Nobody is there to be told of a refusal.
             let _unheard = self.commit(id);
         } else {
-            let Self { db, journal, .. } = self;
-            for leaf in db.rollback(id, journal) {
-                self.sched.wake(leaf);
-            }
+            let Self {
+                db, journal, rng, ..
+            } = self;
+            let released = db.rollback(id, journal, rng);
+            self.go_on(released);
         }
     }
 
-    /// Makes one transaction of a circle of waits its victim. Its wait ends in a deadlock.
+    /// Makes one transaction of a circle of waits its victim, where no other order of those
+    /// that wait undoes it. The victim's wait ends in a deadlock.
     pub fn break_circle(&mut self, id: TxId) {
-        let Some(circle) = self.db.locks.circle(id) else {
-            return;
+        let Self { db, rng, .. } = self;
+        let circle = match db.locks.untie(id, |among| rng.usize(0..among)) {
+            Knot::None => return,
+            Knot::Untied(released) => return self.go_on(released),
+            Knot::Tied(circle) => circle,
         };
         let victim = circle[self.rng.usize(0..circle.len())];
         self.outside.seen.deadlocks += 1;
@@ -164,10 +180,22 @@ impl State {
         }
     }
 
+    /// The connections of a process end at once, each with its transaction.
+    pub fn cut(&mut self, process: ProcessId) {
+        self.end_open(|of| of == process);
+    }
+
     /// The database's server stops at once: every open transaction is gone.
     pub fn crash_database(&mut self) {
         self.db.down = true;
-        for (id, _) in self.db.open_transactions() {
+        self.end_open(|_| true);
+    }
+
+    fn end_open(&mut self, ends: impl Fn(ProcessId) -> bool) {
+        for (id, process) in self.db.open_transactions() {
+            if !ends(process) {
+                continue;
+            }
             let leaf = self.db.locks.leaf_of(id);
             self.end_transaction(id, false, false);
             if let Some(leaf) = leaf {

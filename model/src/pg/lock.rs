@@ -1,18 +1,30 @@
-//! The lock manager: row locks as PostgreSQL grants them, and advisory locks.
+//! The lock manager: row locks and advisory locks as PostgreSQL grants them.
 //!
-//! A request for a row that is compatible with its holders passes the queue; conflicting ones
-//! wait in the order of their coming. An advisory lock's queue is fair. A wait that closes a
-//! circle makes one transaction of it a victim. Never in this module: a statement.
+//! A row is held by transactions ([`rows`]); whoever it conflicts with waits for their ends, and
+//! before that for its turn, of which a row's version has one queue. Turns and advisory locks
+//! are fair: nobody passes a waiter that it conflicts with. Who shares a row already takes no
+//! turn. A wait that closes a circle is [`circle`]'s. Never in this module: a statement.
+
+mod circle;
+mod fair;
+mod rows;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use bronzeward_engine::ports::store::LockMode;
 
+pub use circle::Knot;
+
 use super::TxId;
 use super::tables::Relation;
 use crate::sched::LeafId;
+use fair::{Fair, Joined};
+use rows::Rows;
 
-/// What can be locked.
+/// A row by its table and its key's bits.
+pub type RowId = (Relation, u128);
+
+/// What a session asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Lockable {
     Row(Relation, u128),
@@ -29,6 +41,14 @@ pub enum Class {
     Acts,
 }
 
+/// What is waited for in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Queue {
+    Advisory(Class, u128),
+    /// The turn at a version of a row: PostgreSQL's tuple lock.
+    Turn(RowId, u64),
+}
+
 const fn conflict(one: LockMode, other: LockMode) -> bool {
     use LockMode::{KeyShare, NoKeyUpdate, Share, Update};
     match (one, other) {
@@ -39,30 +59,40 @@ const fn conflict(one: LockMode, other: LockMode) -> bool {
     }
 }
 
+/// What a transaction waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum On {
+    Queue(Queue),
+    End(TxId),
+    /// It goes on as soon as it is looked at.
+    Nothing,
+}
+
 #[derive(Debug)]
-struct Waiter {
-    tx: TxId,
+struct Waiting {
     mode: LockMode,
     leaf: LeafId,
+    on: On,
+    /// For a row, how far the request has come.
+    row: Option<Request>,
 }
 
-#[derive(Debug, Default)]
-struct Lock {
-    holders: Vec<(TxId, LockMode)>,
-    queue: VecDeque<Waiter>,
+/// A request for a row.
+#[derive(Debug)]
+struct Request {
+    row: RowId,
+    /// The changes that it knows of; a row changed since is followed to its newest version.
+    seen: u64,
+    turn: Option<Queue>,
+    /// The ends that it still waits for, one after the other.
+    left: VecDeque<TxId>,
+    follows: bool,
 }
 
-impl Lock {
-    fn free_for(&self, tx: TxId, mode: LockMode) -> bool {
-        let mut others = self.holders.iter().filter(|(holder, _)| *holder != tx);
-        !others.any(|(_, held)| conflict(mode, *held))
-    }
-
-    fn hold(&mut self, tx: TxId, mode: LockMode) {
-        if !self.holders.contains(&(tx, mode)) {
-            self.holders.push((tx, mode));
-        }
-    }
+enum Step {
+    Granted,
+    Waits(On),
+    Follows,
 }
 
 /// What a request for a lock came to.
@@ -71,140 +101,256 @@ pub enum Asked {
     Granted,
     /// Whoever waits is woken under this lock's name.
     Waits,
+    Deadlock,
+}
+
+/// What an end, or another order of a queue, has set free.
+#[derive(Debug, Default)]
+pub struct Released {
+    pub woken: Vec<LeafId>,
+    /// Who waits for somebody else now: a circle may have closed.
+    pub moved: Vec<TxId>,
 }
 
 #[derive(Debug, Default)]
 pub struct Locks {
-    locks: BTreeMap<Lockable, Lock>,
-    held: BTreeMap<TxId, BTreeSet<Lockable>>,
-    waiting: BTreeMap<TxId, Lockable>,
+    open: BTreeSet<TxId>,
+    rows: Rows,
+    queues: BTreeMap<Queue, Fair>,
+    /// The fair locks of each transaction.
+    taken: BTreeMap<TxId, BTreeSet<Queue>>,
+    waiting: BTreeMap<TxId, Waiting>,
 }
 
 impl Locks {
-    /// Takes a lock, or joins its queue under `leaf`.
+    pub fn begin(&mut self, tx: TxId) {
+        self.open.insert(tx);
+    }
+
+    /// The changes of rows until now, for [`Self::ask`].
+    pub fn seen(&self) -> u64 {
+        self.rows.changes
+    }
+
+    /// Gives a transaction its number, if it has none: who is waited for first goes by it.
+    pub fn number(&mut self, tx: TxId) {
+        self.rows.number(tx);
+    }
+
+    /// A transaction that holds a row is about to write its next version.
+    pub fn writes(&mut self, tx: TxId, row: RowId) {
+        self.rows.writes(tx, row);
+    }
+
+    /// Takes a lock, or begins to wait under `leaf`. A row is one that was found when `seen`
+    /// was [`Self::seen`].
     pub fn ask(
         &mut self,
         tx: TxId,
         what: Lockable,
         mode: LockMode,
+        seen: u64,
         leaf: impl FnOnce() -> LeafId,
     ) -> Asked {
-        let lock = self.locks.entry(what).or_default();
-        let fair = matches!(what, Lockable::Advisory(..));
-        let holds = lock.holders.iter().any(|(holder, _)| *holder == tx);
-        let passes = !fair || holds || lock.queue.is_empty();
-        if passes && lock.free_for(tx, mode) {
-            lock.hold(tx, mode);
-            self.held.entry(tx).or_default().insert(what);
-            return Asked::Granted;
-        }
+        let (on, row) = match what {
+            Lockable::End(other) if self.open.contains(&other) => (On::End(other), None),
+            Lockable::End(_) => return Asked::Granted,
+            Lockable::Advisory(class, key) => {
+                let queue = Queue::Advisory(class, key);
+                match self.join(tx, queue, mode) {
+                    Joined::Granted => return Asked::Granted,
+                    Joined::Deadlock => return Asked::Deadlock,
+                    Joined::Waits => (On::Queue(queue), None),
+                }
+            }
+            Lockable::Row(relation, key) => {
+                let mut request = Request {
+                    row: (relation, key),
+                    seen,
+                    turn: None,
+                    left: VecDeque::new(),
+                    follows: false,
+                };
+                match self.begin_row(tx, mode, &mut request) {
+                    None => return Asked::Granted,
+                    Some(on) => (on, Some(request)),
+                }
+            }
+        };
         let leaf = leaf();
-        lock.queue.push_back(Waiter { tx, mode, leaf });
-        self.waiting.insert(tx, what);
+        let waiting = Waiting {
+            mode,
+            leaf,
+            on,
+            row,
+        };
+        self.waiting.insert(tx, waiting);
         Asked::Waits
     }
 
-    pub fn holds(&self, tx: TxId, what: Lockable, mode: LockMode) -> bool {
-        let lock = self.locks.get(&what);
-        lock.is_some_and(|lock| {
-            let mine = lock.holders.iter().filter(|(holder, _)| *holder == tx);
-            mine.map(|(_, held)| *held).any(|held| held >= mode)
-        })
+    /// The first wait of a request, or none.
+    fn begin_row(&mut self, tx: TxId, mode: LockMode, request: &mut Request) -> Option<On> {
+        // A turn that was granted is kept through the wait for which it was asked.
+        let mut freed = Vec::new();
+        loop {
+            let step = self.advance(tx, mode, request, &mut freed);
+            debug_assert!(freed.is_empty(), "nobody's turn comes by a request");
+            match step {
+                Step::Granted => return None,
+                Step::Waits(on) => return Some(on),
+                Step::Follows => {}
+            }
+        }
+    }
+
+    fn join(&mut self, tx: TxId, queue: Queue, mode: LockMode) -> Joined {
+        let joined = self.queues.entry(queue).or_default().ask(tx, mode);
+        if matches!(joined, Joined::Granted) {
+            self.taken.entry(tx).or_default().insert(queue);
+        }
+        joined
+    }
+
+    /// Takes a request for a row as far as it comes. Who got its turn by that is `freed`.
+    fn advance(
+        &mut self,
+        tx: TxId,
+        mode: LockMode,
+        request: &mut Request,
+        freed: &mut Vec<TxId>,
+    ) -> Step {
+        let row = request.row;
+        loop {
+            while let Some(other) = request.left.pop_front() {
+                if self.open.contains(&other) {
+                    return Step::Waits(On::End(other));
+                }
+            }
+            if request.follows {
+                // The newest version is waited for out of turn while somebody replaces it.
+                if let Some(writer) = self.rows.writer(row).filter(|writer| *writer != tx) {
+                    return Step::Waits(On::End(writer));
+                }
+                request.follows = false;
+                request.seen = self.rows.changes;
+            } else if self.rows.version(row) > request.seen {
+                self.leave_turn(tx, request, freed);
+                request.follows = true;
+                return Step::Follows;
+            }
+            let conflicts = match self.rows.holds(tx, row, mode) {
+                true => Vec::new(),
+                false => self.rows.conflicts(tx, row, mode),
+            };
+            if conflicts.is_empty() {
+                self.rows.hold(tx, row, mode);
+                self.leave_turn(tx, request, freed);
+                return Step::Granted;
+            }
+            if request.turn.is_none() && !self.rows.is_held_by(tx, row) {
+                let queue = Queue::Turn(row, self.rows.version(row));
+                if !matches!(self.join(tx, queue, mode), Joined::Granted) {
+                    return Step::Waits(On::Queue(queue));
+                }
+                request.turn = Some(queue);
+            }
+            request.left = conflicts.into();
+        }
+    }
+
+    fn leave_turn(&mut self, tx: TxId, request: &mut Request, freed: &mut Vec<TxId>) {
+        let Some(queue) = request.turn.take() else {
+            return;
+        };
+        if let Some(taken) = self.taken.get_mut(&tx) {
+            taken.remove(&queue);
+        }
+        self.leave(tx, queue, freed);
+    }
+
+    /// A transaction is no holder of a fair lock any more, nor waits for it.
+    fn leave(&mut self, tx: TxId, queue: Queue, freed: &mut Vec<TxId>) {
+        if let Some(fair) = self.queues.get_mut(&queue) {
+            fair.holders.retain(|(holder, _)| *holder != tx);
+            fair.queue.retain(|(waiter, _)| *waiter != tx);
+        }
+        self.pass_on(queue, freed);
+    }
+
+    fn pass_on(&mut self, queue: Queue, freed: &mut Vec<TxId>) {
+        let Some(fair) = self.queues.get_mut(&queue) else {
+            return;
+        };
+        for tx in fair.pass_on() {
+            self.taken.entry(tx).or_default().insert(queue);
+            if let Some(waiting) = self.waiting.get_mut(&tx) {
+                waiting.on = On::Nothing;
+                if let Some(request) = &mut waiting.row {
+                    request.turn = Some(queue);
+                }
+            }
+            freed.push(tx);
+        }
+        if fair.holders.is_empty() && fair.queue.is_empty() {
+            self.queues.remove(&queue);
+        }
     }
 
     /// The leaf of a waiting transaction.
     pub fn leaf_of(&self, tx: TxId) -> Option<LeafId> {
-        let lock = self.locks.get(self.waiting.get(&tx)?)?;
-        let mut queue = lock.queue.iter();
-        queue
-            .find(|waiter| waiter.tx == tx)
-            .map(|waiter| waiter.leaf)
+        self.waiting.get(&tx).map(|waiting| waiting.leaf)
     }
 
-    /// Whom a waiting transaction waits for: conflicting holders and, in a fair queue, who
-    /// stands before it.
-    fn waits_for(&self, tx: TxId) -> Vec<TxId> {
-        let Some(what) = self.waiting.get(&tx) else {
-            return Vec::new();
-        };
-        let lock = &self.locks[what];
-        let Some(place) = lock.queue.iter().position(|waiter| waiter.tx == tx) else {
-            return Vec::new();
-        };
-        let mode = lock.queue[place].mode;
-        let holders = lock.holders.iter().copied();
-        let before = lock.queue.iter().take(place);
-        let before = before.map(|waiter| (waiter.tx, waiter.mode));
-        holders
-            .chain(before)
-            .filter(|(other, held)| *other != tx && conflict(mode, *held))
-            .map(|(other, _)| other)
-            .collect()
+    /// Ends a transaction's waits and holds. Of those that may go on at once, `choose` says who
+    /// does first.
+    pub fn release(
+        &mut self,
+        tx: TxId,
+        committed: bool,
+        choose: impl FnMut(usize) -> usize,
+    ) -> Released {
+        let mut freed = Vec::new();
+        self.open.remove(&tx);
+        let waited = self.waiting.remove(&tx);
+        if let Some(On::Queue(queue)) = waited.map(|waiting| waiting.on) {
+            self.leave(tx, queue, &mut freed);
+        }
+        self.rows.end(tx, committed);
+        for queue in self.taken.remove(&tx).unwrap_or_default() {
+            self.leave(tx, queue, &mut freed);
+        }
+        let waiting = self.waiting.iter();
+        let awaited = waiting.filter(|(_, waiting)| waiting.on == On::End(tx));
+        freed.extend(awaited.map(|(waiter, _)| *waiter));
+        self.go_on(freed, choose)
     }
 
-    /// The transactions of a circle of waits through `tx`, if it closed one.
-    pub fn circle(&self, tx: TxId) -> Option<Vec<TxId>> {
-        let mut path = vec![tx];
-        let mut seen = BTreeSet::new();
-        self.reach(tx, tx, &mut path, &mut seen).then_some(path)
-    }
-
-    fn reach(&self, from: TxId, to: TxId, path: &mut Vec<TxId>, seen: &mut BTreeSet<TxId>) -> bool {
-        for next in self.waits_for(from) {
-            if next == to {
-                return true;
-            }
-            if seen.insert(next) {
-                path.push(next);
-                if self.reach(next, to, path, seen) {
-                    return true;
+    /// Takes those that have been set free as far as they come.
+    fn go_on(&mut self, mut freed: Vec<TxId>, mut choose: impl FnMut(usize) -> usize) -> Released {
+        let mut released = Released::default();
+        while !freed.is_empty() {
+            let tx = freed.swap_remove(choose(freed.len()));
+            let Some(mut waiting) = self.waiting.remove(&tx) else {
+                continue;
+            };
+            let Some(request) = &mut waiting.row else {
+                released.woken.push(waiting.leaf);
+                continue;
+            };
+            match self.advance(tx, waiting.mode, request, &mut freed) {
+                Step::Granted => released.woken.push(waiting.leaf),
+                Step::Waits(on) => {
+                    waiting.on = on;
+                    self.waiting.insert(tx, waiting);
+                    released.moved.push(tx);
                 }
-                path.pop();
-            }
-        }
-        false
-    }
-
-    /// Ends a transaction's waits and holds; gives back the leaves that may go on.
-    pub fn release(&mut self, tx: TxId) -> Vec<LeafId> {
-        let mut woken = Vec::new();
-        if let Some(what) = self.waiting.remove(&tx) {
-            let lock = self.locks.entry(what).or_default();
-            lock.queue.retain(|waiter| waiter.tx != tx);
-            self.grant(what, &mut woken);
-        }
-        for what in self.held.remove(&tx).unwrap_or_default() {
-            if let Some(lock) = self.locks.get_mut(&what) {
-                lock.holders.retain(|(holder, _)| *holder != tx);
-            }
-            self.grant(what, &mut woken);
-        }
-        woken
-    }
-
-    fn grant(&mut self, what: Lockable, woken: &mut Vec<LeafId>) {
-        let Some(lock) = self.locks.get_mut(&what) else {
-            return;
-        };
-        let fair = matches!(what, Lockable::Advisory(..));
-        let mut place = 0;
-        while place < lock.queue.len() {
-            let (tx, mode) = (lock.queue[place].tx, lock.queue[place].mode);
-            if lock.free_for(tx, mode) {
-                lock.hold(tx, mode);
-                if let Some(waiter) = lock.queue.remove(place) {
-                    woken.push(waiter.leaf);
+                Step::Follows => {
+                    waiting.on = On::Nothing;
+                    self.waiting.insert(tx, waiting);
+                    freed.push(tx);
                 }
-                self.waiting.remove(&tx);
-                self.held.entry(tx).or_default().insert(what);
-            } else if fair {
-                break;
-            } else {
-                place += 1;
             }
         }
-        if lock.holders.is_empty() && lock.queue.is_empty() {
-            self.locks.remove(&what);
-        }
+        released
     }
 }

@@ -16,12 +16,12 @@ use std::collections::BTreeMap;
 use bronzeward_core::time::DbTime;
 use bronzeward_engine::ports::store::StoreError;
 
-pub use lock::{Asked, Class, Lockable, Locks};
-pub use table::{Eye, Table, Taken};
+pub use lock::{Asked, Class, Knot, Lockable, Locks, Released, RowId};
+pub use table::{EVERY, Eye, Table, Taken};
 pub use tables::{Relation, Row, Tables};
 
 use crate::journal::Journal;
-use crate::sched::{LeafId, ProcessId};
+use crate::sched::ProcessId;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TxId(pub u64);
@@ -65,14 +65,7 @@ impl Database {
             failed: None,
         };
         self.open.insert(id, transaction);
-        let end = Lockable::End(id);
-        let asked = self.locks.ask(
-            id,
-            end,
-            bronzeward_engine::ports::store::LockMode::Update,
-            || unreachable!("nobody else locks a new transaction's end"),
-        );
-        debug_assert_eq!(asked, Asked::Granted);
+        self.locks.begin(id);
         id
     }
 
@@ -102,7 +95,23 @@ impl Database {
         K: Ord + Clone + Send + 'static,
         V: Row<K>,
     {
-        let first = table(&mut self.tables).put(id, key.clone(), row.into());
+        self.put_entering(id, table, key, row, EVERY);
+    }
+
+    /// The same for a row that stands in the first `entered` of its table's unique indexes, in
+    /// their order; [`Table::enter`] says when it is in the next.
+    pub fn put_entering<K, V>(
+        &mut self,
+        id: TxId,
+        table: fn(&mut Tables) -> &mut Table<K, V>,
+        key: K,
+        row: impl Into<Option<V>>,
+        entered: u8,
+    ) where
+        K: Ord + Clone + Send + 'static,
+        V: Row<K>,
+    {
+        let first = table(&mut self.tables).put(id, key.clone(), row.into(), entered);
         if !first {
             return;
         }
@@ -136,9 +145,10 @@ impl Database {
         &mut self,
         id: TxId,
         journal: &mut Journal,
-    ) -> (Result<(), StoreError>, Vec<LeafId>) {
+        rng: &mut fastrand::Rng,
+    ) -> (Result<(), StoreError>, Released) {
         let Some(mut transaction) = self.open.remove(&id) else {
-            return (Err(StoreError::Unavailable), Vec::new());
+            return (Err(StoreError::Unavailable), Released::default());
         };
         let checks = std::mem::take(&mut transaction.deferred);
         let mut outcome = match transaction.failed {
@@ -161,31 +171,43 @@ impl Database {
         if commit {
             journal.end_commit();
         }
-        (outcome, self.locks.release(id))
+        let released = self.locks.release(id, commit, |among| rng.usize(0..among));
+        (outcome, released)
     }
 
     /// Rolls back.
-    pub fn rollback(&mut self, id: TxId, journal: &mut Journal) -> Vec<LeafId> {
+    pub fn rollback(
+        &mut self,
+        id: TxId,
+        journal: &mut Journal,
+        rng: &mut fastrand::Rng,
+    ) -> Released {
         let Some(transaction) = self.open.remove(&id) else {
-            return Vec::new();
+            return Released::default();
         };
         for effect in transaction.effects {
             effect(&mut self.tables, false, journal);
         }
-        self.locks.release(id)
+        self.locks.release(id, false, |among| rng.usize(0..among))
     }
 
     /// An error of a statement: the transaction's writes and locks are gone at once, and
     /// every later statement of it fails.
-    pub fn fail(&mut self, id: TxId, why: StoreError, journal: &mut Journal) -> Vec<LeafId> {
+    pub fn fail(
+        &mut self,
+        id: TxId,
+        why: StoreError,
+        journal: &mut Journal,
+        rng: &mut fastrand::Rng,
+    ) -> Released {
         let Some(transaction) = self.open.get_mut(&id) else {
-            return Vec::new();
+            return Released::default();
         };
         transaction.failed = Some(why);
         transaction.deferred.clear();
         for effect in std::mem::take(&mut transaction.effects) {
             effect(&mut self.tables, false, journal);
         }
-        self.locks.release(id)
+        self.locks.release(id, false, |among| rng.usize(0..among))
     }
 }

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use bronzeward_core::time::{DbTime, Span};
 use bronzeward_engine::ports::store::{LockMode, Store, StoreError};
 
-use super::{Asked, Database, Eye, Lockable, Relation, Tables, Taken, TxId};
-use crate::sched::{Leaf, LeafId, ProcessId, Wait};
+use super::{Asked, Database, Eye, Lockable, Relation, RowId, Tables, Taken, TxId};
+use crate::sched::{Leaf, ProcessId, Wait};
 use crate::sim::{Sim, State};
 
 /// The store of one process.
@@ -30,6 +30,8 @@ impl SimStore {
 
 enum Kind {
     Transaction(TxId),
+    /// A snapshot before its first statement, which fixes the state that it sees.
+    Beginning,
     Snapshot(Box<Tables>),
 }
 
@@ -51,6 +53,9 @@ pub struct Session {
     process: ProcessId,
     kind: Kind,
     link: Link,
+    /// A statement has failed, and its caller knows: what follows is a fault of the caller, as
+    /// the adapter has it.
+    told: bool,
 }
 
 impl Store for SimStore {
@@ -76,8 +81,7 @@ impl Store for SimStore {
         if state.db.down || state.loses_connection(self.process) {
             return Err(StoreError::Unavailable);
         }
-        let tables = Box::new(state.db.tables.clone());
-        Ok(self.session(Kind::Snapshot(tables)))
+        Ok(self.session(Kind::Beginning))
     }
 }
 
@@ -88,6 +92,7 @@ impl SimStore {
             process: self.process,
             kind,
             link: Link::Up,
+            told: false,
         }
     }
 }
@@ -97,7 +102,7 @@ impl Session {
         match self.kind {
             Kind::Transaction(id) => Ok(id),
             // A snapshot has no write of the port; the types of the engine see to it.
-            Kind::Snapshot(_) => Err(StoreError::Fault),
+            Kind::Beginning | Kind::Snapshot(_) => Err(StoreError::Fault),
         }
     }
 
@@ -107,17 +112,27 @@ impl Session {
         let sim = Arc::clone(&self.sim);
         let mut state = sim.state();
         state.trace(self.process, what);
-        if self.link != Link::Up {
-            return Err(StoreError::Unavailable);
+        if self.told {
+            return Err(StoreError::Fault);
         }
         if state.loses_connection(self.process) {
             self.lose(&mut state);
             return Err(StoreError::Unavailable);
         }
-        self.usable(&mut state)
+        self.usable(&mut state)?;
+        if matches!(self.kind, Kind::Beginning) {
+            self.kind = Kind::Snapshot(Box::new(state.db.tables.clone()));
+        }
+        Ok(())
     }
 
     fn usable(&mut self, state: &mut State) -> Result<(), StoreError> {
+        let usable = self.standing(state);
+        self.told |= usable.is_err();
+        usable
+    }
+
+    fn standing(&mut self, state: &mut State) -> Result<(), StoreError> {
         let Kind::Transaction(id) = self.kind else {
             return match state.db.down {
                 true => Err(StoreError::Unavailable),
@@ -137,6 +152,7 @@ impl Session {
     /// until then.
     fn lose(&mut self, state: &mut State) {
         self.link = Link::Lost;
+        self.told = true;
         if let Kind::Transaction(id) = self.kind {
             let late = state.rng.bool();
             state.end_transaction(id, false, late);
@@ -156,6 +172,7 @@ impl Session {
     /// The same within a statement that has begun.
     pub(crate) fn look<T>(&self, look: impl FnOnce(&Tables, Eye) -> T) -> T {
         match &self.kind {
+            Kind::Beginning => look(&self.sim.state().db.tables, Eye::COMMITTED),
             Kind::Snapshot(tables) => look(tables, Eye::COMMITTED),
             Kind::Transaction(id) => look(&self.sim.state().db.tables, Eye(Some(*id))),
         }
@@ -178,6 +195,7 @@ impl Session {
     /// Fails the statement, and the transaction with it.
     pub(crate) fn fail<T>(&mut self, why: StoreError) -> Result<T, StoreError> {
         let id = self.id()?;
+        self.told = true;
         self.sim.state().fail_transaction(id, why);
         Err(why)
     }
@@ -195,27 +213,45 @@ impl Session {
 
     /// Takes a lock, waiting for it. A deadlock's victim fails.
     pub(crate) async fn lock(&mut self, what: Lockable, mode: LockMode) -> Result<(), StoreError> {
+        let seen = self.seen();
+        self.lock_seen(what, mode, seen).await
+    }
+
+    /// The changes of rows that a statement which looks now knows of.
+    pub(crate) fn seen(&self) -> u64 {
+        self.sim.state().db.locks.seen()
+    }
+
+    async fn lock_seen(
+        &mut self,
+        what: Lockable,
+        mode: LockMode,
+        seen: u64,
+    ) -> Result<(), StoreError> {
         let id = self.id()?;
         let sim = Arc::clone(&self.sim);
         let leaf = {
             let mut state = sim.state();
             self.usable(&mut state)?;
             let state = &mut *state;
-            if state.db.locks.holds(id, what, mode) {
-                return Ok(());
-            }
-            let mut parked: Option<(Leaf<'_>, LeafId)> = None;
+            let mut parked: Option<Leaf<'_>> = None;
             let State { sched, db, .. } = state;
-            let asked = db.locks.ask(id, what, mode, || {
+            let asked = db.locks.ask(id, what, mode, seen, || {
                 let (leaf, name) = Leaf::parked(&sim, sched);
-                parked = Some((leaf, name));
+                parked = Some(leaf);
                 name
             });
             match (asked, parked) {
-                (Asked::Waits, Some((leaf, _))) => {
+                (Asked::Waits, Some(leaf)) => {
                     state.waited(self.process, what);
                     state.break_circle(id);
                     leaf
+                }
+                (Asked::Deadlock, _) => {
+                    self.told = true;
+                    state.outside.seen.deadlocks += 1;
+                    state.fail_transaction(id, StoreError::Deadlock);
+                    return Err(StoreError::Deadlock);
                 }
                 _ => return Ok(()),
             }
@@ -233,6 +269,22 @@ impl Session {
         mode: LockMode,
     ) -> Result<(), StoreError> {
         self.lock(Lockable::Row(relation, key), mode).await
+    }
+
+    /// The same for a row of those that a statement found when [`Self::seen`] was this.
+    pub(crate) async fn lock_found(
+        &mut self,
+        (relation, key): RowId,
+        mode: LockMode,
+        seen: u64,
+    ) -> Result<(), StoreError> {
+        self.lock_seen(Lockable::Row(relation, key), mode, seen)
+            .await
+    }
+
+    /// Gives the transaction its number, as its first write does.
+    pub(crate) fn number(&mut self) -> Result<(), StoreError> {
+        self.write(|db, id, _| db.locks.number(id))
     }
 
     /// What a foreign key does to the row it names.
@@ -254,6 +306,7 @@ impl Session {
         taken: impl Fn(&Tables, TxId) -> Taken,
     ) -> Result<(), StoreError> {
         let id = self.id()?;
+        self.number()?;
         loop {
             let found = {
                 let state = self.sim.state();
@@ -270,11 +323,6 @@ impl Session {
         }
     }
 
-    /// Whether a test has dropped this object of the schema.
-    pub(crate) fn is_dropped(&self, object: &str) -> bool {
-        self.sim.state().dropped(object)
-    }
-
     /// A check or trigger of the schema by its name; one that a test has dropped holds.
     pub(crate) fn check(&mut self, object: &'static str, holds: bool) -> Result<(), StoreError> {
         if holds || self.sim.state().dropped(object) {
@@ -286,8 +334,9 @@ impl Session {
     /// COMMIT: its answer may be lost, whether it arrived or not.
     pub(crate) async fn send_commit(&mut self) -> Result<(), StoreError> {
         let id = self.id()?;
-        if self.link != Link::Up {
-            return Err(StoreError::Unavailable);
+        if self.told {
+            self.send_rollback().await;
+            return Err(StoreError::Fault);
         }
         self.link = Link::Committing;
         Leaf::new(&self.sim, Wait::Point).await;

@@ -18,11 +18,33 @@ impl Eye {
     pub const COMMITTED: Eye = Eye(None);
 }
 
-/// A row's committed version and an open transaction's (none inside: deleted).
+/// All unique indexes of a table.
+pub const EVERY: u8 = u8::MAX;
+
+/// A version that an open transaction has written (none inside: deleted).
+#[derive(Debug)]
+struct Pending<V> {
+    writer: TxId,
+    row: Option<Arc<V>>,
+    /// In how many of the table's unique indexes it stands by now.
+    entered: u8,
+}
+
+impl<V> Clone for Pending<V> {
+    fn clone(&self) -> Self {
+        Self {
+            writer: self.writer,
+            row: self.row.clone(),
+            entered: self.entered,
+        }
+    }
+}
+
+/// A row's committed version and an open transaction's.
 #[derive(Debug)]
 pub struct Cell<V> {
     committed: Option<Arc<V>>,
-    pending: Option<(TxId, Option<Arc<V>>)>,
+    pending: Option<Pending<V>>,
 }
 
 impl<V> Clone for Cell<V> {
@@ -37,7 +59,7 @@ impl<V> Clone for Cell<V> {
 impl<V> Cell<V> {
     fn seen(&self, eye: Eye) -> Option<&Arc<V>> {
         match (&self.pending, eye.0) {
-            (Some((writer, version)), Some(me)) if *writer == me => version.as_ref(),
+            (Some(pending), Some(me)) if pending.writer == me => pending.row.as_ref(),
             _ => self.committed.as_ref(),
         }
     }
@@ -102,43 +124,54 @@ impl<K: Ord + Clone, V> Table<K, V> {
     }
 
     /// Whether a row that `matches` stands or may yet stand, other than under `but`: what a
-    /// unique index asks. A row that another transaction is about to change counts by either
-    /// version until that transaction ends.
-    pub fn taken(&self, me: TxId, but: Option<&K>, matches: impl Fn(&V) -> bool) -> Taken {
+    /// unique index asks, which is the table's index number `place` from zero. A row that
+    /// another transaction is about to change counts by either version until that transaction
+    /// ends, by the new one once it stands in the index.
+    pub fn taken(
+        &self,
+        me: TxId,
+        but: Option<&K>,
+        place: u8,
+        matches: impl Fn(&V) -> bool,
+    ) -> Taken {
+        let mut found = Taken::Free;
         for (key, cell) in self.cells.iter() {
             if but == Some(key) {
                 continue;
             }
-            let version = |row: &Option<Arc<V>>| row.as_deref().is_some_and(&matches);
+            let stands = |row: &Option<Arc<V>>| row.as_deref().is_some_and(&matches);
             match &cell.pending {
-                Some((writer, row)) if *writer == me => {
-                    if version(row) {
+                Some(pending) if pending.writer == me => {
+                    if stands(&pending.row) {
                         return Taken::Taken;
                     }
                 }
-                Some((writer, row)) => {
-                    if version(row) || version(&cell.committed) {
-                        return Taken::Awaits(*writer);
+                Some(pending) => {
+                    let new = pending.entered > place && stands(&pending.row);
+                    if new || stands(&cell.committed) {
+                        found = Taken::Awaits(pending.writer);
                     }
                 }
                 None => {
-                    if version(&cell.committed) {
+                    if stands(&cell.committed) {
                         return Taken::Taken;
                     }
                 }
             }
         }
-        Taken::Free
+        found
     }
 
-    /// The same for one key.
+    /// The same for one key, whose index is the table's first.
     pub fn key_taken(&self, me: TxId, key: &K) -> Taken {
         match self.cells.get(key) {
             None => Taken::Free,
             Some(cell) => match &cell.pending {
-                Some((writer, Some(_))) if *writer == me => Taken::Taken,
-                Some((writer, None)) if *writer == me => Taken::Free,
-                Some((writer, _)) => Taken::Awaits(*writer),
+                Some(pending) if pending.writer == me => match pending.row {
+                    Some(_) => Taken::Taken,
+                    None => Taken::Free,
+                },
+                Some(pending) => Taken::Awaits(pending.writer),
                 None if cell.committed.is_some() => Taken::Taken,
                 None => Taken::Free,
             },
@@ -146,23 +179,33 @@ impl<K: Ord + Clone, V> Table<K, V> {
     }
 
     /// Writes a version of an open transaction; true for its first of this row.
-    pub(super) fn put(&mut self, writer: TxId, key: K, row: Option<V>) -> bool {
+    pub(super) fn put(&mut self, writer: TxId, key: K, row: Option<V>, entered: u8) -> bool {
         let cell = Arc::make_mut(&mut self.cells).entry(key).or_insert(Cell {
             committed: None,
             pending: None,
         });
-        let first = match &cell.pending {
-            None => true,
-            Some((holder, _)) => {
-                assert!(
-                    *holder == writer,
-                    "a row is written by one transaction at a time"
-                );
-                false
-            }
-        };
-        cell.pending = Some((writer, row.map(Arc::new)));
+        let first = cell.pending.is_none();
+        if let Some(pending) = &cell.pending {
+            assert!(
+                pending.writer == writer,
+                "a row is written by one transaction at a time"
+            );
+        }
+        cell.pending = Some(Pending {
+            writer,
+            row: row.map(Arc::new),
+            entered,
+        });
         first
+    }
+
+    /// An open version stands in one more of its table's unique indexes.
+    pub fn enter(&mut self, key: &K) {
+        let cells = Arc::make_mut(&mut self.cells);
+        let pending = cells.get_mut(key).and_then(|cell| cell.pending.as_mut());
+        if let Some(pending) = pending {
+            pending.entered = pending.entered.saturating_add(1);
+        }
     }
 
     /// Ends an open version; gives back the committed versions before and after.
@@ -172,10 +215,10 @@ impl<K: Ord + Clone, V> Table<K, V> {
             return (None, None);
         };
         let before = cell.committed.clone();
-        if let Some((_, row)) = cell.pending.take()
+        if let Some(pending) = cell.pending.take()
             && commit
         {
-            cell.committed = row;
+            cell.committed = pending.row;
         }
         let after = cell.committed.clone();
         if after.is_none() {

@@ -9,6 +9,7 @@ pub mod execution;
 mod guard;
 #[cfg(test)]
 mod testing;
+mod writes;
 
 use bronzeward_engine::ports::store::{Snapshot, StoreError, StoreReads, StoreTx};
 

@@ -21,8 +21,9 @@ use super::inventory::MACHINES;
 use super::principals::PRINCIPALS;
 use super::rows::{following, of, overfetch};
 use crate::pg::session::Session;
-use crate::pg::{Eye, Tables, Taken, TxId};
+use crate::pg::{Eye, Tables};
 use crate::store::guard::Columns;
+use crate::store::writes::Index;
 
 of!(CLAIMS: claims, IngestionId => ClaimRow, Claim, |id| id.bits(), failed);
 
@@ -30,7 +31,7 @@ fn live(row: &ClaimRow) -> bool {
     matches!(row.state.as_str(), "held" | "paused" | "resumed")
 }
 
-/// The checks of `staging_claim` that a row fails.
+/// The checks of `staging_claim` that a row fails, in the order of their names.
 fn failed(row: &ClaimRow) -> Vec<&'static str> {
     let subject = match row.kind.as_str() {
         "draft-update" => {
@@ -48,18 +49,18 @@ fn failed(row: &ClaimRow) -> Vec<&'static str> {
         .as_deref()
         .is_none_or(|review| review == "pending");
     let checks = [
-        ("staging_claim_subject", subject),
-        ("staging_claim_times", row.expires_at > row.created_at),
-        (
-            "staging_claim_payload",
-            row.payload.is_none() || (encrypted && live(row)),
-        ),
-        ("staging_claim_review", row.review.is_none() || encrypted),
-        ("staging_claim_resumed", row.state != "resumed" || encrypted),
         (
             "staging_claim_paused",
             row.state != "paused" || (row.payload.is_some() && reviewed),
         ),
+        (
+            "staging_claim_payload",
+            row.payload.is_none() || (encrypted && live(row)),
+        ),
+        ("staging_claim_resumed", row.state != "resumed" || encrypted),
+        ("staging_claim_review", row.review.is_none() || encrypted),
+        ("staging_claim_subject", subject),
+        ("staging_claim_times", row.expires_at > row.created_at),
     ];
     let failed = checks.into_iter().filter(|(_, holds)| !holds);
     failed.map(|(name, _)| name).collect()
@@ -121,7 +122,7 @@ impl Session {
         what: &'static str,
         id: IngestionId,
         guard: &Guard,
-        change: impl FnOnce(&mut ClaimRow),
+        change: impl Fn(&mut ClaimRow),
     ) -> Result<Written, StoreError> {
         self.statement(what).await?;
         let fits = |row: &ClaimRow, now| columns(row).satisfy(guard, now);
@@ -232,16 +233,13 @@ impl ClaimWrites for Session {
         let adoption = row.kind == "drift-adoption";
         let drift = adoption == new.drift.is_some() && (!adoption || row.source == "machine");
         self.check("staging_claim_drift", drift)?;
-        self.checks(&CLAIMS, &row)?;
-        if let Some(key) = &new.key {
-            let taken = |tables: &Tables, me: TxId| -> Taken {
-                let claims = &tables.authoring.claims;
-                let principal = new.by.principal;
-                claims.taken(me, None, |row| is_of_key(row, principal, key.as_str()))
-            };
-            self.unique("staging_claim_live_key", taken).await?;
-        }
-        self.insert_row(&CLAIMS, "staging_claim_pkey", new.id, row)
+        let principal = new.by.principal;
+        let same = |row: &ClaimRow| {
+            let key = new.key.as_ref();
+            key.is_some_and(|key| is_of_key(row, principal, key.as_str()))
+        };
+        let live_key: Index<'_, ClaimRow> = ("staging_claim_live_key", &same);
+        self.insert_unique(&CLAIMS, "staging_claim_pkey", new.id, row, &[live_key])
             .await?;
         self.stands(
             |tables| &tables.authoring.clusters,
@@ -281,7 +279,7 @@ impl ClaimWrites for Session {
         digest: Digest,
     ) -> Result<Written, StoreError> {
         let payload = (payload.as_str().to_owned(), digest.0);
-        let stage = |row: &mut ClaimRow| row.payload = Some(payload);
+        let stage = |row: &mut ClaimRow| row.payload = Some(payload.clone());
         self.change_claim("stage claim", id, guard, stage).await
     }
 

@@ -130,6 +130,7 @@ impl DraftWrites for Session {
             ]);
             self.lock_row(Relation::DraftEntry, bits, LockMode::NoKeyUpdate)
                 .await?;
+            self.write(|db, me, _| db.locks.writes(me, (Relation::DraftEntry, bits)))?;
         }
         let before = self.look(|tables, eye| {
             let row = tables.authoring.draft_entries.get(eye, &key);

@@ -15,6 +15,7 @@ use super::principals::PRINCIPALS;
 use super::rows::{following, of, overfetch};
 use crate::pg::session::Session;
 use crate::pg::{Eye, Tables, Taken, TxId};
+use crate::store::writes::Index;
 
 of!(CLUSTERS: clusters, ClusterId => ClusterRow, Cluster, |id| id.bits());
 of!(MACHINES: machines, MachineId => MachineRow, Machine, |id| id.bits());
@@ -131,11 +132,6 @@ impl InventoryReads for Session {
 impl InventoryWrites for Session {
     async fn insert_cluster(&mut self, new: &NewCluster, at: DbTime) -> Result<(), StoreError> {
         self.statement("insert cluster").await?;
-        let taken = |tables: &Tables, me: TxId| -> Taken {
-            let clusters = &tables.authoring.clusters;
-            clusters.taken(me, None, |row| row.talos_cluster == new.talos_cluster)
-        };
-        self.unique("cluster_talos_cluster_id_key", taken).await?;
         let row = ClusterRow {
             id: new.id,
             name: new.name.clone(),
@@ -145,7 +141,9 @@ impl InventoryWrites for Session {
             created_by: new.by.principal,
             created_at: at,
         };
-        self.insert_row(&CLUSTERS, "cluster_pkey", new.id, row)
+        let same = |row: &ClusterRow| row.talos_cluster == new.talos_cluster;
+        let talos: Index<'_, ClusterRow> = ("cluster_talos_cluster_id_key", &same);
+        self.insert_unique(&CLUSTERS, "cluster_pkey", new.id, row, &[talos])
             .await?;
         self.parent(&PRINCIPALS, &new.by.principal, "cluster_created_by_fkey")
             .await
@@ -157,16 +155,20 @@ impl InventoryWrites for Session {
             IdentityKey::SmbiosUuid(_) => "machine_smbios_uuid_key",
             IdentityKey::TalosNodeId(_) => "machine_talos_node_id_key",
         };
-        let taken = |tables: &Tables, me: TxId| -> Taken {
-            let machines = &tables.authoring.machines;
-            machines.taken(me, None, |row| row.key == new.key)
-        };
-        self.unique(index, taken).await?;
         let talos = |tables: &Tables, eye: Eye| {
             let cluster = tables.authoring.clusters.get(eye, &new.cluster);
             cluster.map(|row| row.talos_cluster.clone())
         };
+        let same = |row: &MachineRow| row.key == new.key;
         let Some(talos_cluster) = self.look(talos) else {
+            let taken = |tables: &Tables, me: TxId| -> Taken {
+                let machines = &tables.authoring.machines;
+                match machines.key_taken(me, &new.id) {
+                    Taken::Free => machines.taken(me, None, 1, same),
+                    found => found,
+                }
+            };
+            self.unique(index, taken).await?;
             return self.fail(StoreError::Integrity("machine_cluster_id_fkey"));
         };
         let row = MachineRow {
@@ -183,7 +185,8 @@ impl InventoryWrites for Session {
             created_at: at,
             state: MachineStateRow::default(),
         };
-        self.insert_row(&MACHINES, "machine_pkey", new.id, row)
+        let identity: Index<'_, MachineRow> = (index, &same);
+        self.insert_unique(&MACHINES, "machine_pkey", new.id, row, &[identity])
             .await?;
         self.parent(&PRINCIPALS, &new.by.principal, "machine_created_by_fkey")
             .await?;

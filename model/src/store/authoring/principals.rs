@@ -14,6 +14,7 @@ use super::TokenOf;
 use super::rows::{of, overfetch};
 use crate::pg::session::Session;
 use crate::pg::{Tables, Taken, TxId};
+use crate::store::writes::Index;
 
 of!(PRINCIPALS: principals, PrincipalId => Principal, Principal, |id| id.bits());
 of!(TOKENS: tokens, TokenId => TokenOf, Token, |id| id.bits(), failed);
@@ -161,10 +162,18 @@ impl PrincipalWrites for Session {
         self.statement("ensure human").await?;
         let taken = |tables: &Tables, me: TxId| -> Taken {
             let principals = &tables.authoring.principals;
-            principals.taken(me, None, |row| is_human(row, issuer, subject))
+            principals.taken(me, None, 1, |row| is_human(row, issuer, subject))
         };
-        if self.meets(taken).await? {
-            return Ok(());
+        loop {
+            if self.meets(taken).await? {
+                return Ok(());
+            }
+            let key = |tables: &Tables, me: TxId| tables.authoring.principals.key_taken(me, &id);
+            self.unique("principal_pkey", key).await?;
+            // While the key was waited for, the name may have been taken.
+            if self.write(|db, me, _| taken(&db.tables, me))? == Taken::Free {
+                break;
+            }
         }
         let row = Principal {
             id,
@@ -248,11 +257,6 @@ impl TokenWrites for Session {
         responsible: PrincipalId,
     ) -> Result<(), StoreError> {
         self.statement("insert service identity").await?;
-        let taken = |tables: &Tables, me: TxId| -> Taken {
-            let principals = &tables.authoring.principals;
-            principals.taken(me, None, |row| is_service(row, name))
-        };
-        self.unique("principal_name_key", taken).await?;
         let row = Principal {
             id,
             subject: Subject::Service {
@@ -263,7 +267,9 @@ impl TokenWrites for Session {
             created_at: self.began_at()?,
             revoked_at: None,
         };
-        self.insert_row(&PRINCIPALS, "principal_pkey", id, row)
+        let same = |row: &Principal| is_service(row, name);
+        let named: Index<'_, Principal> = ("principal_name_key", &same);
+        self.insert_unique(&PRINCIPALS, "principal_pkey", id, row, &[named])
             .await?;
         self.parent(&PRINCIPALS, &responsible, "principal_responsible_fkey")
             .await
@@ -278,17 +284,17 @@ impl TokenWrites for Session {
             },
             issued_at,
         };
-        self.checks(&TOKENS, &row)?;
         let owner = token.owner;
-        let taken = |tables: &Tables, me: TxId| -> Taken {
-            let tokens = &tables.authoring.tokens;
-            tokens.taken(me, None, |row| {
-                row.token.owner == owner && row.token.revoked_at.is_none()
-            })
-        };
-        self.unique("automation_token_unrevoked", taken).await?;
-        self.insert_row(&TOKENS, "automation_token_pkey", token.id, row)
-            .await?;
+        let same = |row: &TokenOf| row.token.owner == owner && row.token.revoked_at.is_none();
+        let unrevoked: Index<'_, TokenOf> = ("automation_token_unrevoked", &same);
+        self.insert_unique(
+            &TOKENS,
+            "automation_token_pkey",
+            token.id,
+            row,
+            &[unrevoked],
+        )
+        .await?;
         self.parent(&PRINCIPALS, &owner, "automation_token_principal_id_fkey")
             .await
     }

@@ -5,7 +5,6 @@
 //! meaning.
 
 use std::ops::Bound;
-use std::sync::Arc;
 
 use bronzeward_core::id::HeadId;
 use bronzeward_core::time::DbTime;
@@ -14,6 +13,7 @@ use bronzeward_engine::ports::store::{LockMode, Page, StoreError, Written};
 use crate::pg::session::Session;
 use crate::pg::{Eye, Lockable, Relation, Row, Table, Tables, Taken, TxId};
 use crate::store::guard::written;
+use crate::store::writes::{Access, Index};
 
 /// A table, how its rows are locked, and the checks of its schema: the names of those that a
 /// row fails.
@@ -23,6 +23,15 @@ pub(super) struct Of<K: 'static, V: 'static> {
     pub see: fn(&Tables) -> &Table<K, V>,
     pub table: fn(&mut Tables) -> &mut Table<K, V>,
     pub failed: fn(&V) -> Vec<&'static str>,
+}
+
+impl<K, V> Of<K, V> {
+    fn access(&self) -> Access<K, V> {
+        Access {
+            see: self.see,
+            table: self.table,
+        }
+    }
 }
 
 /// A table of the family as an [`Of`].
@@ -95,12 +104,13 @@ impl Session {
         K: Ord + Clone,
         V: Clone,
     {
+        let seen = self.seen();
         let keys = self.look(|tables, eye| find((of.see)(tables), eye));
         let mut rows = Vec::with_capacity(keys.len());
         for key in keys {
             if let Some(mode) = mode {
                 let bits = (of.bits)(&key);
-                self.lock_row(of.relation, bits, mode).await?;
+                self.lock_found((of.relation, bits), mode, seen).await?;
             }
             rows.extend(self.look(|tables, eye| (of.see)(tables).get(eye, &key).cloned()));
         }
@@ -137,21 +147,28 @@ impl Session {
         row: V,
     ) -> Result<(), StoreError>
     where
-        K: Ord + Clone + Send + 'static,
+        K: Ord + Clone + Send + Sync + 'static,
         V: Row<K>,
     {
-        self.checks(of, &row)?;
-        let taken = |tables: &Tables, me: TxId| (of.see)(tables).key_taken(me, &key);
-        self.unique(primary, taken).await?;
-        self.write(|db, me, _| db.put(me, of.table, key, row))
+        self.insert_unique(of, primary, key, row, &[]).await
     }
 
-    /// The checks of a row's own columns, which come before every index.
-    pub(super) fn checks<K, V>(&mut self, of: &Of<K, V>, row: &V) -> Result<(), StoreError> {
-        for name in (of.failed)(row) {
-            self.check(name, false)?;
-        }
-        Ok(())
+    /// The same with further unique indexes.
+    pub(super) async fn insert_unique<K, V>(
+        &mut self,
+        of: &Of<K, V>,
+        primary: &'static str,
+        key: K,
+        row: V,
+        indexes: &[Index<'_, V>],
+    ) -> Result<(), StoreError>
+    where
+        K: Ord + Clone + Send + Sync + 'static,
+        V: Row<K>,
+    {
+        self.fails((of.failed)(&row))?;
+        self.insert_indexed(of.access(), primary, key, row, indexes)
+            .await
     }
 
     /// Whether an INSERT … ON CONFLICT meets a row, once whoever writes one has ended.
@@ -168,37 +185,23 @@ impl Session {
         }
     }
 
-    /// What an UPDATE by key does, in a statement that has begun: a row that does not fit as
-    /// the statement sees it is passed over without a wait; one that does is locked, and must
-    /// fit again if it was changed during the wait.
+    /// What an UPDATE by key does, in a statement that has begun.
     pub(super) async fn update_row<K, V>(
         &mut self,
         of: &Of<K, V>,
         key: K,
         fits: impl Fn(&V, DbTime) -> bool,
-        change: impl FnOnce(&mut V),
+        change: impl Fn(&mut V),
     ) -> Result<Written, StoreError>
     where
         K: Ord + Clone + Send + 'static,
         V: Row<K> + Clone,
     {
-        let bits = (of.bits)(&key);
-        let now = self.now();
-        let seen = self.look(|tables, eye| (of.see)(tables).arc(eye, &key));
-        let Some(seen) = seen.filter(|row| fits(row, now)) else {
+        let lock = (of.relation, (of.bits)(&key));
+        let found = self.change(of.see, lock, &key, fits, change, of.failed);
+        let Some((_, row)) = found.await? else {
             return Ok(written(false));
         };
-        self.lock_row(of.relation, bits, LockMode::NoKeyUpdate)
-            .await?;
-        let now = self.now();
-        let latest = self.look(|tables, eye| (of.see)(tables).arc(eye, &key));
-        let still = |row: &Arc<V>| Arc::ptr_eq(row, &seen) || fits(row, now);
-        let Some(latest) = latest.filter(still) else {
-            return Ok(written(false));
-        };
-        let mut row = V::clone(&latest);
-        change(&mut row);
-        self.checks(of, &row)?;
         self.write(|db, me, _| db.put(me, of.table, key, row))?;
         Ok(written(true))
     }

@@ -11,13 +11,13 @@ use bronzeward_engine::ports::store::{
     Guard, JobEnd, JobReads, JobWrites, LockMode, NewJob, NewWork, OperationFilter, Page, Paged,
     Written,
 };
-use bronzeward_engine::rows::OperationRow;
+use bronzeward_engine::rows::{DraftRow, MachineRow, OperationRow};
 
-use super::statement::{after, kept, maybe, overfetch, row, satisfies};
+use super::statement::{access, after, kept, maybe, overfetch, row, satisfies};
 use super::{Out, holds};
 use crate::change::watched;
 use crate::pg::session::Session;
-use crate::pg::{Eye, Relation, Tables, Taken};
+use crate::pg::{Eye, Relation, Tables};
 use crate::store::guard::{Columns, written};
 
 /// An operation with what its row has beside the engine's.
@@ -92,8 +92,9 @@ impl Operation {
         satisfies(columns, guard, now)
     }
 
-    /// The check of the schema that the row breaks, if it does.
-    fn broken(&self) -> Option<&'static str> {
+    /// The checks of the schema that the row breaks, in the order in which the database looks:
+    /// that of their names.
+    fn broken(&self) -> Vec<&'static str> {
         let row = &self.row;
         let state = row.state.as_str();
         let known = match row.kind.as_str() {
@@ -105,50 +106,41 @@ impl Operation {
         let owned = row.fence.is_some() && row.lease_until.is_some();
         let job = matches!(row.kind.as_str(), "publish" | "ingest");
         let ended = |kind: &str| row.kind == kind && state == "succeeded";
-        if !known {
-            Some("operation_state")
-        } else if (state == "running" || holds(state)) && !owned {
-            Some("operation_owner")
-        } else if row.classified.is_some() && state != "unresolved" {
-            Some("operation_classification")
-        } else if (job && (state == "failed") != row.error.is_some())
-            || row.result_release.is_some() != ended("publish")
-            || row.result_import_base.is_some() != ended("ingest")
-        {
-            Some("operation_outcome")
-        } else {
-            None
-        }
+        let outcome = (!job || (state == "failed") == row.error.is_some())
+            && row.result_release.is_some() == ended("publish")
+            && row.result_import_base.is_some() == ended("ingest");
+        let checks = [
+            (
+                "operation_classification",
+                row.classified.is_none() || state == "unresolved",
+            ),
+            ("operation_outcome", outcome),
+            (
+                "operation_owner",
+                !(state == "running" || holds(state)) || owned,
+            ),
+            ("operation_state", known),
+        ];
+        let broken = checks.into_iter().filter(|(_, holds)| !holds);
+        broken.map(|(name, _)| name).collect()
     }
 }
 
 impl Session {
-    /// Waits until no unique index can refuse the row any more, or is refused by one. All are
-    /// free in one look: while one is waited for, another may be taken.
-    async fn free_for(&mut self, new: &Operation, old: Option<&Operation>) -> Out<()> {
-        loop {
-            let mut settled = true;
-            for index in &INDEXES {
-                if !(index.holds)(new) || old.is_some_and(index.holds) {
-                    continue;
-                }
-                let taken = |tables: &Tables, me| {
-                    let operations = &tables.execution.operations;
-                    operations.taken(me, Some(&new.row.id), |other| {
-                        (index.holds)(other) && (index.same)(&other.row, &new.row)
-                    })
-                };
-                let waits = self.look(|tables, eye| {
-                    let found = eye.0.map(|me| taken(tables, me));
-                    matches!(found, Some(Taken::Awaits(_)))
-                });
-                settled &= !waits || self.is_dropped(index.name);
-                self.unique(index.name, taken).await?;
-            }
-            if settled {
-                return Ok(());
+    /// A written row enters the unique indexes that hold it, and held not its version before.
+    async fn enter_indexes(&mut self, new: &Operation, old: Option<&Operation>) -> Out<()> {
+        for (place, index) in (1..).zip(&INDEXES) {
+            let of = access::<OperationId, Operation>();
+            if (index.holds)(new) && !old.is_some_and(index.holds) {
+                let same =
+                    |other: &Operation| (index.holds)(other) && (index.same)(&other.row, &new.row);
+                self.enter(of, &new.row.id, place, index.name, &same)
+                    .await?;
+            } else {
+                self.write(|db, _, _| (of.table)(&mut db.tables).enter(&new.row.id))?;
             }
         }
+        Ok(())
     }
 
     /// Inserts an operation, within a statement that has begun.
@@ -158,22 +150,25 @@ impl Session {
             seq: 0,
             retired: false,
         };
-        if let Some(constraint) = new.broken() {
-            self.check(constraint, false)?;
-        }
+        self.fails(new.broken())?;
         self.write(|db, _, _| new.seq = db.tables.next_number())?;
-        self.free_for(&new, None).await?;
-        let named = [
-            maybe(Relation::Machine, new.row.machine),
-            maybe(Relation::Draft, new.row.draft.map(|(draft, _)| draft)),
-            maybe(Relation::Claim, new.row.claim),
-            maybe(
-                Relation::Principal,
-                new.row.created_by.map(|by| by.principal),
-            ),
-        ];
-        self.insert_kept(new.row.id, new, "operation_pkey").await?;
-        self.refer(named.into_iter().flatten()).await
+        let (of, id) = (access(), new.row.id);
+        self.insert_first(of, "operation_pkey", id, new.clone(), 1)
+            .await?;
+        self.enter_indexes(&new, None).await?;
+        let row = &new.row;
+        self.parent_kept::<_, MachineRow>(
+            row.machine,
+            Relation::Machine,
+            "operation_machine_id_fkey",
+        )
+        .await?;
+        let draft = row.draft.map(|(draft, _)| draft);
+        self.parent_kept::<_, DraftRow>(draft, Relation::Draft, "operation_draft_id_fkey")
+            .await?;
+        self.refer(maybe(Relation::Claim, row.claim)).await?;
+        let by = row.created_by.map(|by| by.principal);
+        self.refer(maybe(Relation::Principal, by)).await
     }
 
     /// UPDATE of an operation under a guard.
@@ -182,23 +177,24 @@ impl Session {
         what: &'static str,
         id: OperationId,
         guard: &Guard,
-        change: impl FnOnce(&mut OperationRow) + Send,
+        change: impl Fn(&mut OperationRow) + Send + Sync,
     ) -> Out<Written> {
         self.statement(what).await?;
         let lock = row(Relation::Operation, id);
-        let found = self
-            .target_kept(lock, &id, |of: &Operation, now| of.admits(guard, now))
-            .await?;
-        let Some(old) = found else {
+        let of = access::<OperationId, Operation>();
+        let found = self.change(
+            of.see,
+            lock,
+            &id,
+            |row: &Operation, now| row.admits(guard, now),
+            |row| change(&mut row.row),
+            Operation::broken,
+        );
+        let Some((old, new)) = found.await? else {
             return Ok(written(false));
         };
-        let mut new = old.clone();
-        change(&mut new.row);
-        if let Some(constraint) = new.broken() {
-            self.check(constraint, false)?;
-        }
-        self.free_for(&new, Some(&old)).await?;
-        self.put_kept(id, new)?;
+        self.write(|db, me, _| db.put_entering(me, of.table, id, new.clone(), 1))?;
+        self.enter_indexes(&new, Some(&old)).await?;
         Ok(written(true))
     }
 
@@ -386,7 +382,7 @@ impl JobWrites for Session {
             state.clone_into(&mut row.state);
             row.result_release = release;
             row.result_import_base = base;
-            row.error = error;
+            row.error.clone_from(&error);
         })
         .await
     }

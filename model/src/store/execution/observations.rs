@@ -13,7 +13,7 @@ use super::statement::{kept, maybe, overfetch, owned, row};
 use super::{Out, authored};
 use crate::change::watched;
 use crate::pg::session::Session;
-use crate::pg::{Eye, Relation, Row, Tables};
+use crate::pg::{Eye, Relation, Row, Tables, TxId};
 
 watched!(Observation, ObservationId, Observation);
 impl Row<ObservationId> for Started {}
@@ -144,6 +144,11 @@ impl ObservationReads for Session {
 impl ObservationWrites for Session {
     async fn insert_observation_start(&mut self, started: &Started) -> Out<()> {
         self.statement("insert observation's start").await?;
+        let taken = |tables: &Tables, me: TxId| {
+            let starts = &tables.execution.starts;
+            starts.key_taken(me, &started.id)
+        };
+        self.unique("observation_start_pkey", taken).await?;
         let place = (started.machine, started.basis.0);
         let unique = "observation_start_machine_id_basis_key";
         self.insert_kept(place, started.id, unique).await?;

@@ -13,6 +13,7 @@ use super::Out;
 use crate::pg::session::Session;
 use crate::pg::{Eye, Relation, Row, Table, Tables};
 use crate::store::guard::Columns;
+use crate::store::writes::{Access, Index};
 
 /// A row of one table, found by its type and its key's.
 pub(super) trait Kept<K>: Row<K> + Clone {
@@ -34,6 +35,14 @@ macro_rules! kept {
     };
 }
 pub(super) use kept;
+
+/// How a table is read and written.
+pub(super) fn access<K: 'static, V: Kept<K>>() -> Access<K, V> {
+    Access {
+        see: V::of,
+        table: V::of_mut,
+    }
+}
 
 /// A row's name in the lock manager.
 pub(super) fn row<K: Kind>(relation: Relation, id: Id<K>) -> (Relation, u128) {
@@ -88,14 +97,26 @@ impl Session {
         K: Ord + Clone + Send + Sync + 'static,
         V: Kept<K>,
     {
-        self.unique(primary, |tables, me| V::of(tables).key_taken(me, &key))
-            .await?;
-        self.put_kept(key, version)
+        self.insert_unique_kept(key, version, primary, &[]).await
     }
 
-    /// The row of an UPDATE by key, locked: its latest version, or none where it is not there
-    /// or `holds` is false. As PostgreSQL does, the condition is looked at before the lock, and
-    /// after it again only where the row was changed while the statement waited.
+    /// The same with further unique indexes.
+    pub(super) async fn insert_unique_kept<K, V>(
+        &mut self,
+        key: K,
+        version: V,
+        primary: &'static str,
+        indexes: &[Index<'_, V>],
+    ) -> Out<()>
+    where
+        K: Ord + Clone + Send + Sync + 'static,
+        V: Kept<K>,
+    {
+        self.insert_indexed(access(), primary, key, version, indexes)
+            .await
+    }
+
+    /// The row of an UPDATE by key, locked, or none where it is not there or does not hold.
     pub(super) async fn target_kept<K, V>(
         &mut self,
         lock: (Relation, u128),
@@ -106,16 +127,8 @@ impl Session {
         K: Ord + Clone + Send + Sync + 'static,
         V: Kept<K>,
     {
-        let found = self.kept_version::<K, V>(key);
-        let Some(found) = found.filter(|version| holds(version, self.now())) else {
-            return Ok(None);
-        };
-        self.lock_row(lock.0, lock.1, LockMode::NoKeyUpdate).await?;
-        let Some(latest) = self.kept_version::<K, V>(key) else {
-            return Ok(None);
-        };
-        let matches = Arc::ptr_eq(&found, &latest) || holds(&latest, self.now());
-        Ok(matches.then(|| V::clone(&latest)))
+        let found = self.target(V::of, lock, key, holds).await?;
+        Ok(found.map(|row| V::clone(&row)))
     }
 
     /// The version of a row that a statement sees now.
@@ -141,18 +154,35 @@ impl Session {
         V: Kept<K>,
     {
         let mut ids: Vec<K> = ids.into_iter().collect();
+        let seen = self.seen();
         ids.sort();
         let there = |id: &K| self.kept_version::<K, V>(id).is_some();
         ids.retain(there);
         let mut rows = Vec::with_capacity(ids.len());
         for id in ids {
             if let Some(mode) = mode {
-                let (relation, bits) = lock(&id);
-                self.lock_row(relation, bits, mode).await?;
+                self.lock_found(lock(&id), mode, seen).await?;
             }
             rows.extend(self.kept_version::<K, V>(&id));
         }
         Ok(rows)
+    }
+
+    /// A foreign key: the row it names must stand, and is locked FOR KEY SHARE.
+    pub(super) async fn parent_kept<K, V>(
+        &mut self,
+        key: Option<Id<K>>,
+        relation: Relation,
+        constraint: &'static str,
+    ) -> Out<()>
+    where
+        K: Kind,
+        Id<K>: Ord + Clone,
+        V: Kept<Id<K>>,
+    {
+        let Some(key) = key else { return Ok(()) };
+        self.refers_to_kept::<_, V>(&key, constraint)?;
+        self.refer([row(relation, key)]).await
     }
 
     /// Whether a foreign key's row is there, for this transaction.

@@ -10,7 +10,7 @@ use bronzeward_core::observation::AccessVersion;
 use bronzeward_core::principal::{Role, Signed};
 use bronzeward_core::problem::Member;
 use bronzeward_core::release::{BoundDraft, Contract, RendererRecord};
-use bronzeward_core::revision::{Revision, TimelineRevision};
+use bronzeward_core::revision::{Etag, EtagToken, Revision, TimelineRevision};
 use bronzeward_core::rules::Rule;
 use bronzeward_core::scope::ScopeState;
 use bronzeward_core::time::DbTime;
@@ -19,7 +19,7 @@ use bronzeward_engine::ports::store::{
     OperationWrites, Page, ReleaseReads, ReleaseWrites, Seed, StoreError, TimelineReads,
     TimelineWrites, Written,
 };
-use bronzeward_engine::rows::{MachineRow, MachineStateRow};
+use bronzeward_engine::rows::{DraftRow, DraftStateRow, MachineRow, MachineStateRow};
 use bronzeward_without::Without;
 
 use crate::pg::session::Session;
@@ -27,7 +27,7 @@ use crate::sched::ProcessId;
 use crate::sim::Sim;
 use crate::store::testing::Run;
 
-/// A database with one machine.
+/// A database with one machine and one draft.
 fn world(rules: Without) -> Run {
     let sim = Sim::new(1, rules, false);
     {
@@ -35,6 +35,8 @@ fn world(rules: Without) -> Run {
         let tx = state.db.begin(ProcessId::WORLD, START);
         let row = machine();
         state.db.put(tx, |t| &mut t.authoring.machines, row.id, row);
+        let row = draft();
+        state.db.put(tx, |t| &mut t.authoring.drafts, row.id, row);
         state.commit(tx).expect("it commits");
     }
     Run::on(sim)
@@ -63,6 +65,18 @@ fn machine() -> MachineRow {
         timeline: TimelineRevision(0),
         created_at: START,
         state: MachineStateRow::default(),
+    }
+}
+
+fn draft() -> DraftRow {
+    DraftRow {
+        id: id(1),
+        cluster: id(1),
+        title: "a draft".to_owned(),
+        state: DraftStateRow::Open,
+        etag: Etag::new(Revision::FIRST, EtagToken::from_bits(1)),
+        created_by: signed(),
+        created_at: START,
     }
 }
 

@@ -12,14 +12,15 @@ use bronzeward_core::release::{Applied, AppliedSource};
 use bronzeward_core::revision::TimelineRevision;
 use bronzeward_core::time::DbTime;
 use bronzeward_engine::ports::store::{Guard, NewAccounting, OperationWrites, Written};
-use bronzeward_engine::rows::{self, AppliedRow, MachineStateRow, OperationRow};
+use bronzeward_engine::rows::{self, AppliedRow, MachineRow, MachineStateRow, OperationRow};
 
 use super::{Answer, AttemptRow, Check, Closed, Drift};
-use crate::pg::Relation;
 use crate::pg::session::Session;
+use crate::pg::{Relation, Tables, TxId};
 use crate::store::execution::Out;
 use crate::store::execution::releases::MachineOfRelease;
 use crate::store::execution::statement::{maybe, one, row};
+use crate::store::writes::Index;
 
 /// The lock of a drift record: its key is a machine and a revision.
 fn drift_lock(machine: MachineId, opened: TimelineRevision) -> (Relation, u128) {
@@ -124,6 +125,8 @@ impl OperationWrites for Session {
             },
             check,
         };
+        let taken = |tables: &Tables, me: TxId| tables.execution.attempts.key_taken(me, &new.id);
+        self.unique("attempt_pkey", taken).await?;
         let number = (new.operation, new.number);
         self.insert_kept(number, new.id, "attempt_operation_id_number_key")
             .await?;
@@ -149,7 +152,7 @@ impl OperationWrites for Session {
         };
         self.unique("response_attempt_key", |tables, me| {
             let responses = &tables.execution.responses;
-            responses.taken(me, None, |answer| answer.attempt == of.id)
+            responses.taken(me, None, 0, |answer| answer.attempt == of.id)
         })
         .await?;
         let place = self.write(|db, _, _| db.tables.next_number())?;
@@ -260,23 +263,30 @@ impl OperationWrites for Session {
     async fn insert_drift(&mut self, new: &OpenDrift, at: DbTime) -> Out<()> {
         self.statement("insert drift").await?;
         let machine = new.machine;
-        self.unique("drift_open", |tables, me| {
-            let open = |row: &Drift| row.drift.machine == machine && row.closed.is_none();
-            tables.execution.drifts.taken(me, None, open)
-        })
-        .await?;
+        let key = (machine, new.revision.0);
         let opened = Drift {
             drift: *new,
             opened_at: at,
             closed: None,
         };
-        let key = (machine, new.revision.0);
-        self.insert_kept(key, opened, "drift_record_pkey").await?;
-        let named = [
-            Some(row(Relation::Machine, machine)),
-            maybe(Relation::Operation, new.late_landing),
-        ];
-        self.refer(named.into_iter().flatten()).await
+        let same = |row: &Drift| row.drift.machine == machine && row.closed.is_none();
+        let open: Index<'_, Drift> = ("drift_open", &same);
+        self.insert_unique_kept(key, opened, "drift_record_pkey", &[open])
+            .await?;
+        let constraint = "drift_record_machine_id_fkey";
+        self.parent_kept::<_, MachineRow>(Some(machine), Relation::Machine, constraint)
+            .await?;
+        for (observation, constraint) in [
+            (new.observation, "drift_record_observation_id_fkey"),
+            (
+                new.last_observation,
+                "drift_record_last_observation_id_fkey",
+            ),
+        ] {
+            self.refers_to_kept::<_, Observation>(&observation, constraint)?;
+        }
+        let landing = maybe(Relation::Operation, new.late_landing);
+        self.refer(landing).await
     }
 
     async fn extend_drift(&mut self, drift: &OpenDrift) -> Out<()> {

@@ -21,6 +21,7 @@ use crate::store::execution::releases::MachineOfRelease;
 use crate::store::execution::statement::{head_row, maybe, row, satisfies};
 use crate::store::execution::{Out, authored};
 use crate::store::guard::{Columns, written};
+use crate::store::writes::Index;
 
 /// The longest that a plan may stand before it expires.
 const LONGEST: Span = Span::seconds(604_800);
@@ -80,18 +81,15 @@ impl PlanWrites for Session {
     async fn insert_approval(&mut self, new: &Approval, machine: MachineId, act: ActId) -> Out<()> {
         self.statement("insert approval").await?;
         let (plan, epoch) = (new.plan, new.epoch);
-        self.unique("approval_plan_epoch_key", |tables, me| {
-            let approvals = &tables.execution.approvals;
-            let same = |of: &ApprovalRecord| of.approval.plan == plan && of.approval.epoch == epoch;
-            approvals.taken(me, None, same)
-        })
-        .await?;
         let record = ApprovalRecord {
             approval: new.clone(),
             machine,
             act,
         };
-        self.insert_kept(new.id, record, "approval_pkey").await?;
+        let same = |of: &ApprovalRecord| of.approval.plan == plan && of.approval.epoch == epoch;
+        let one: Index<'_, ApprovalRecord> = ("approval_plan_epoch_key", &same);
+        self.insert_unique_kept(new.id, record, "approval_pkey", &[one])
+            .await?;
         self.await_act_of(act, "approval_act_id_fkey")?;
         self.refer([
             row(Relation::Machine, machine),

@@ -20,19 +20,22 @@ use crate::store::authoring::Head;
 use crate::store::execution::statement::{head_row, row, satisfies};
 use crate::store::execution::{Out, release_check};
 use crate::store::guard::{Columns, written};
+use crate::store::writes::Index;
 
-/// Whether a version's row is there, or another of its number where a number is one version's.
+/// Whether a version's row is there, another under its identifier, or another of its number
+/// where a number is one version's.
 fn seeded(tables: &Tables, me: TxId, seed: &Seed) -> Taken {
-    let versions = &tables.execution.versions;
-    match versions.key_taken(me, &seed.dependency) {
-        Taken::Free if seed.kv => {
-            let statuses = &tables.execution.statuses;
-            statuses.taken(me, None, |status: &Status| {
-                status.kv
-                    && status.row.version == seed.dependency.version
-                    && status.row.object == seed.dependency.object
-            })
-        }
+    let (versions, statuses) = (&tables.execution.versions, &tables.execution.statuses);
+    let named = match statuses.key_taken(me, &seed.id) {
+        Taken::Free => versions.key_taken(me, &seed.dependency),
+        found => found,
+    };
+    match named {
+        Taken::Free if seed.kv => statuses.taken(me, None, 0, |status: &Status| {
+            status.kv
+                && status.row.version == seed.dependency.version
+                && status.row.object == seed.dependency.object
+        }),
         found => found,
     }
 }
@@ -123,13 +126,6 @@ impl Session {
     async fn insert_release_row(&mut self, new: &NewRelease, at: DbTime) -> Out<()> {
         self.statement("insert release").await?;
         let bound = new.bound;
-        self.unique("release_draft_revision_key", |tables, me| {
-            let releases = &tables.execution.releases;
-            releases.taken(me, None, |of: &Release| {
-                of.row.draft == bound.draft && of.row.draft_revision == bound.revision
-            })
-        })
-        .await?;
         let release = Release {
             row: ReleaseRow {
                 id: new.id,
@@ -144,7 +140,11 @@ impl Session {
             },
             epoch: new.epoch,
         };
-        self.insert_kept(new.id, release, "release_pkey").await?;
+        let same =
+            |of: &Release| of.row.draft == bound.draft && of.row.draft_revision == bound.revision;
+        let once: Index<'_, Release> = ("release_draft_revision_key", &same);
+        self.insert_unique_kept(new.id, release, "release_pkey", &[once])
+            .await?;
         let (id, operation) = (new.id, new.operation);
         self.write(|db, tx, _| {
             db.defer(tx, move |tables, eye| {
@@ -220,13 +220,6 @@ impl ReleaseWrites for Session {
     async fn insert_head(&mut self, new: &NewHead, at: DbTime) -> Out<()> {
         self.statement("insert head").await?;
         let (kind, cluster, subject) = (new.kind, new.cluster, &new.subject);
-        self.unique("head_name_key", |tables, me| {
-            let heads = &tables.authoring.heads;
-            heads.taken(me, None, |head: &Head| {
-                head.kind == kind && head.row.cluster == cluster && head.row.subject == *subject
-            })
-        })
-        .await?;
         let head = Head {
             row: HeadRow {
                 id: new.id,
@@ -239,7 +232,12 @@ impl ReleaseWrites for Session {
             },
             kind,
         };
-        self.insert_kept(new.id, head, "head_pkey").await?;
+        let same = |head: &Head| {
+            head.kind == kind && head.row.cluster == cluster && head.row.subject == *subject
+        };
+        let named: Index<'_, Head> = ("head_name_key", &same);
+        self.insert_unique_kept(new.id, head, "head_pkey", &[named])
+            .await?;
         match kind {
             HeadKind::Assignment => {
                 let Ok(machine) = MachineId::parse(subject) else {

@@ -3,16 +3,16 @@
 //! [`Pool`] gives a request to a free worker. A worker that overruns its deadline or
 //! its memory, or ends, is killed, reaped and replaced, and its request is answered
 //! [`Unavailable`] once: nothing is asked twice, since what killed one worker would kill
-//! the next. Other requests go on meanwhile. Never in this module: a text.
+//! the next. Other requests go on meanwhile. Who waits for a worker, and who gets the next
+//! one, is `bronzeward-wake`'s. Never in this module: a text.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bronzeward_engine::ports::renderer::Unavailable;
+use bronzeward_wake::{Lease, NoLease};
 use prost::Message;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::timeout;
 use tracing::Instrument;
 use zeroize::Zeroizing;
 
@@ -27,14 +27,12 @@ const IDLE_PART: u64 = 2;
 
 pub(crate) struct Pool {
     inner: Arc<Inner>,
+    workers: bronzeward_wake::Pool<Worker>,
 }
 
 struct Inner {
     settings: Settings,
     cage: Arc<Cage>,
-    /// One permit per worker that could be asked now.
-    free: Arc<Semaphore>,
-    idle: Mutex<Vec<Worker>>,
     printed: Arc<Printed>,
     ended: AtomicU64,
 }
@@ -51,19 +49,19 @@ impl Pool {
         let inner = Arc::new(Inner {
             settings,
             cage,
-            free: Arc::new(Semaphore::new(count)),
-            idle: Mutex::new(Vec::new()),
             printed: Arc::new(Printed::default()),
             ended: AtomicU64::new(0),
         });
+        let mut workers = Vec::new();
         let mut description = None;
         for _ in 0..count {
             let (worker, answer) = inner.introduced().await?;
-            inner.keep(worker);
+            workers.push(worker);
             description = Some(answer);
         }
         let description = description.ok_or(StartError::NotAWorker)?;
-        Ok((Pool { inner }, description))
+        let workers = bronzeward_wake::Pool::new(workers);
+        Ok((Pool { inner, workers }, description))
     }
 
     /// Asks a free worker. The request runs to its end even if the caller stops waiting:
@@ -72,14 +70,14 @@ impl Pool {
         let inner = Arc::clone(&self.inner);
         let frame = Zeroizing::new(request.encode_to_vec());
         wipe(request);
-        let wait = inner.settings.deadline;
-        let permit = timeout(wait, Arc::clone(&inner.free).acquire_owned())
-            .await
-            .map_err(|_| Unavailable::Busy)?
-            .map_err(|_| Unavailable::Stopped)?;
+        let leased = self.workers.lease_within(inner.settings.deadline).await;
+        let lease = leased.map_err(|why| match why {
+            NoLease::Busy => Unavailable::Busy,
+            NoLease::Stopped => Unavailable::Stopped,
+        })?;
         // Its length is the worker's and its pipe's; waiting for a free worker is not in it.
         let span = tracing::debug_span!("answering");
-        tokio::spawn(async move { inner.run(frame, permit).await }.instrument(span))
+        tokio::spawn(async move { inner.run(frame, lease).await }.instrument(span))
             .await
             .map_err(|_| Unavailable::Stopped)?
     }
@@ -104,37 +102,24 @@ impl Pool {
 
     /// The process numbers of the workers that are idle now.
     pub(crate) fn idle(&self) -> Vec<u32> {
-        self.inner.idle().iter().map(Worker::pid).collect()
+        self.workers.idle(Worker::pid)
     }
 
     /// Waits for the requests under way, then ends and reaps all workers.
     pub(crate) async fn stop(&self) {
-        let count = self.inner.settings.count.max(1) as u32;
-        let all = self.inner.free.acquire_many(count).await;
-        self.inner.free.close();
-        drop(all);
-        let workers = std::mem::take(&mut *self.inner.idle());
-        for worker in workers {
+        for worker in self.workers.stop().await {
             worker.end().await;
         }
     }
 }
 
 impl Inner {
-    fn idle(&self) -> std::sync::MutexGuard<'_, Vec<Worker>> {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn keep(&self, worker: Worker) {
-        self.idle().push(worker);
-    }
-
     async fn run(
         &self,
         frame: Zeroizing<Vec<u8>>,
-        permit: OwnedSemaphorePermit,
+        mut lease: Lease<Worker>,
     ) -> Result<wire::Response, Unavailable> {
-        let mut worker = self.ready().await?;
+        let mut worker = self.ready(lease.take()).await?;
         let Settings {
             deadline, memory, ..
         } = self.settings;
@@ -146,18 +131,16 @@ impl Inner {
             });
         let grown = resident(worker.pid()).is_some_and(|bytes| bytes > memory / IDLE_PART);
         match &answer {
-            Ok(_) if !grown => self.keep(worker),
-            Ok(_) => self.replace(worker, "memory").await,
-            Err(why) => self.replace(worker, why.code()).await,
+            Ok(_) if !grown => lease.keep(worker),
+            Ok(_) => self.replace(lease, worker, "memory").await,
+            Err(why) => self.replace(lease, worker, why.code()).await,
         }
-        drop(permit);
         answer
     }
 
-    /// An idle worker, or a new one where none is left: one that ended while idle was
+    /// The idle worker, or a new one where there is none: one that ended while idle was
     /// asked nothing, so replacing it is no second try.
-    async fn ready(&self) -> Result<Worker, Unavailable> {
-        let idle = self.idle().pop();
+    async fn ready(&self, idle: Option<Worker>) -> Result<Worker, Unavailable> {
         if let Some(mut worker) = idle {
             if worker.lives() {
                 return Ok(worker);
@@ -171,13 +154,13 @@ impl Inner {
             .map_err(|_| Unavailable::Start)
     }
 
-    async fn replace(&self, worker: Worker, why: &'static str) {
+    async fn replace(&self, lease: Lease<Worker>, worker: Worker, why: &'static str) {
         self.ended.fetch_add(1, Ordering::Relaxed);
         tracing::warn!(why, "a renderer worker was ended");
         worker.end().await;
-        // A failure shows at the next request, which tries again.
+        // A failure leaves the slot empty and shows at the next request, which tries again.
         if let Ok((worker, _)) = self.introduced().await {
-            self.keep(worker);
+            lease.keep(worker);
         }
     }
 

@@ -1,6 +1,6 @@
 //! The provider's published keys (RFC 7517), and a signature checked with one.
 //!
-//! `cache` keeps a set, `lib` asks it. Never in this module: a private or a shared
+//! `lib` keeps a set and asks it. Never in this module: a private or a shared
 //! key; one that is published by mistake is passed over.
 
 use base64::Engine as _;

@@ -5,7 +5,6 @@
 //! session, a clock, a token or a claim in an error or a log, and whether the subject
 //! is revoked or denied (the engine knows that).
 
-mod cache;
 mod claims;
 mod fetch;
 mod jwt;
@@ -20,13 +19,23 @@ use std::fmt;
 
 use bronzeward_core::rules::{Enforced, Rule, Rules};
 use bronzeward_core::time::{DbTime, Span};
+use bronzeward_wake::{Bounds, Cache};
 
 pub use claims::TokenClaims;
 pub use roles::RoleMap;
 
-use cache::Cache;
 use fetch::Fetcher;
 use keys::KeySet;
+
+/// Keys younger than this are used without a look at the provider.
+const FRESH: Span = Span::seconds(5 * 60);
+/// Keys older than this are used no more, even while the provider is away.
+const USABLE: Span = Span::seconds(60 * 60);
+/// Early refreshes that may follow each other at once: a token that names an unknown key
+/// makes one.
+const BURST: i64 = 4;
+/// The time after which one more is allowed.
+const REFILL: Span = Span::seconds(15);
 
 /// What the deployment says of its identity provider (PA §10.1).
 #[derive(Clone, Debug)]
@@ -163,7 +172,7 @@ pub enum Refusal {
 pub struct Provider<R: Rules = Enforced> {
     settings: Settings,
     fetcher: Fetcher<R>,
-    cache: Cache,
+    kept: Cache<KeySet, Outage>,
     rules: R,
 }
 
@@ -182,7 +191,12 @@ impl<R: Rules> Provider<R> {
         Ok(Self {
             settings,
             fetcher,
-            cache: Cache::default(),
+            kept: Cache::new(Bounds {
+                fresh: FRESH.as_micros(),
+                usable: USABLE.as_micros(),
+                burst: BURST,
+                refill: REFILL.as_micros(),
+            }),
             rules,
         })
     }
@@ -224,12 +238,13 @@ impl<R: Rules> Provider<R> {
         now: DbTime,
     ) -> Result<Result<(), Defect>, Refusal> {
         let fetch = || keys::fetch(&self.fetcher, &self.settings.issuer);
-        let kept = self.cache.keys(now, fetch).await;
+        let now = now.as_micros();
+        let kept = self.kept.value(now, fetch).await;
         let kept = kept.map_err(Refusal::Unavailable)?;
         if kept.knows(token) {
             return Ok(verdict(&kept, token));
         }
-        let newer = self.cache.newer_than(&kept, now, fetch).await;
+        let newer = self.kept.newer_than(&kept, now, fetch).await;
         match newer.map_err(Refusal::Unavailable)? {
             Some(newer) => Ok(verdict(&newer, token)),
             None => Ok(Err(Defect::UnknownKey)),

@@ -1,5 +1,6 @@
-//! The simulator's command line, behind `./dev sim` and `./dev mutate`.
+//! The simulator's command line, behind `./dev sim`, `./dev mutate` and `./dev bench sim`.
 
+use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::process::ExitCode;
 use std::time::Instant;
@@ -8,13 +9,18 @@ use bronzeward_core::rules::Rule;
 use bronzeward_model::genesis::Genesis;
 use bronzeward_model::hazard::Hazard;
 use bronzeward_model::seed::{End, Setting, keep_panics, run};
-use bronzeward_model::sweep::{Report, sweep};
+use bronzeward_model::sweep::{Report, sweep, threads};
 use bronzeward_model::{mutate, witness};
 use bronzeward_without::Without;
 use clap::{Parser, Subcommand};
+use serde_json::json;
 
 /// Seeds of the gate.
 const GATE: u64 = 300;
+/// Seeds whose speed is measured.
+const SPEED: u64 = 2_000;
+/// Steps of a short seed's safety phase.
+const SHORT: u64 = 300;
 /// Seeds over which a rule is dropped.
 const MUTATION: u64 = 3_000;
 
@@ -44,6 +50,11 @@ enum Command {
         /// What every seed is about, instead of what it draws.
         #[arg(long)]
         hazard: Option<String>,
+    },
+    /// How fast seeds run, short and whole ones, with every judge.
+    Speed {
+        #[arg(long, default_value_t = SPEED)]
+        seeds: u64,
     },
     /// Drops every rule in turn, or one, and says what caught it.
     Mutate {
@@ -96,6 +107,7 @@ fn serve(command: Command) -> Result<bool, String> {
                 (None, None) => Ok(gate(&genesis, seeds, &setting)),
             }
         }
+        Command::Speed { seeds } => speed(&genesis, seeds),
         Command::Mutate { rule, seeds } => {
             let rules = match rule {
                 None => Rule::all().to_vec(),
@@ -162,6 +174,39 @@ fn gate(genesis: &Genesis, seeds: u64, setting: &Setting) -> bool {
         clean &= witness::all(genesis, &say);
     }
     clean
+}
+
+/// Prints each figure, and appends it as a line of JSON to the file of the other benchmarks.
+fn speed(genesis: &Genesis, seeds: u64) -> Result<bool, String> {
+    let mut clean = true;
+    for steps in [SHORT, Setting::default().steps] {
+        let setting = Setting {
+            steps,
+            ..Setting::default()
+        };
+        let began = Instant::now();
+        let report = sweep(genesis, 0..seeds, &setting, &|_| {});
+        let seconds = began.elapsed().as_secs_f64();
+        clean &= report.failed.is_empty();
+        let per_second = report.seeds as f64 / seconds;
+        let each = report.steps as f64 / report.seeds.max(1) as f64;
+        let threads = threads();
+        say(format_args!(
+            "sim: {per_second:.0} seeds/s on {threads} threads, {steps} steps and then the healed \
+             phase, {each:.0} steps in all; {:.2} µs a step",
+            seconds * threads as f64 * 1e6 / report.steps.max(1) as f64
+        ));
+        let line = json!({ "bench": "sim", "figures": {
+            "safetySteps": steps, "seedsPerSecond": per_second, "stepsPerSeed": each,
+            "threads": threads,
+        }});
+        if let Some(path) = std::env::var_os("BRONZEWARD_BENCH_LINES") {
+            let file = OpenOptions::new().append(true).create(true).open(path);
+            let written = file.and_then(|mut file| writeln!(file, "{line}"));
+            written.map_err(|error| format!("the figures' file: {error}"))?;
+        }
+    }
+    Ok(clean)
 }
 
 fn figures(report: &Report, seconds: f64) {

@@ -4,8 +4,7 @@ use bronzeward_core::time::{DbTime, Span};
 
 use super::stub::Stub;
 use super::{NOW, Signer, good_claims};
-use crate::cache::{BURST, FRESH, REFILL, USABLE};
-use crate::{Defect, Outage, Provider, Refusal, Settings};
+use crate::{BURST, Defect, FRESH, Outage, Provider, REFILL, Refusal, Settings, USABLE};
 
 struct Bench {
     stub: Stub,

@@ -4,6 +4,8 @@
 //! once. Each seed draws one of these, which raises some rates and some habits. Never in this
 //! module: what a fault or an act does.
 
+use bronzeward_core::time::Span;
+
 use crate::faults::{Fault, Faults};
 use crate::people::Doing;
 
@@ -18,17 +20,20 @@ pub enum Hazard {
     Leases,
     /// Somebody's own session locks rows in whatever order.
     Locks,
+    /// Requests that land when their operation has long been accounted for.
+    Landings,
     /// The database or the provider is restored from a backup.
     Restores,
 }
 
 impl Hazard {
-    pub const ALL: [Hazard; 6] = [
+    pub const ALL: [Hazard; 7] = [
         Hazard::Uniform,
         Hazard::Withdrawals,
         Hazard::Freezes,
         Hazard::Leases,
         Hazard::Locks,
+        Hazard::Landings,
         Hazard::Restores,
     ];
 
@@ -39,6 +44,7 @@ impl Hazard {
             Hazard::Freezes => "freezes",
             Hazard::Leases => "leases",
             Hazard::Locks => "locks",
+            Hazard::Landings => "landings",
             Hazard::Restores => "restores",
         }
     }
@@ -47,7 +53,7 @@ impl Hazard {
         Hazard::ALL.into_iter().find(|hazard| hazard.name() == name)
     }
 
-    /// A third of the seeds is about nothing in particular, as many are about restores.
+    /// A third of the seeds is about nothing in particular, a quarter about restores.
     pub fn drawn(rng: &mut fastrand::Rng) -> Self {
         match rng.u32(0..12) {
             0..=3 => Hazard::Uniform,
@@ -55,6 +61,7 @@ impl Hazard {
             5 => Hazard::Freezes,
             6 => Hazard::Leases,
             7 => Hazard::Locks,
+            8 => Hazard::Landings,
             _ => Hazard::Restores,
         }
     }
@@ -67,9 +74,33 @@ impl Hazard {
                 .with(Fault::Pause, 40)
                 .with(Fault::Kill, 40)
                 .with(Fault::ProviderSlow, 900),
-            // A late landing needs a request that is held.
-            Hazard::Freezes => faults.with(Fault::NodeHeld, 2_500),
-            Hazard::Uniform | Hazard::Withdrawals | Hazard::Locks | Hazard::Restores => faults,
+            // A landing late enough needs a world in which little else happens.
+            Hazard::Landings => Faults::none()
+                .with(Fault::NodeHeld, 5_000)
+                .with(Fault::AnswerLost, 200),
+            Hazard::Uniform
+            | Hazard::Withdrawals
+            | Hazard::Freezes
+            | Hazard::Locks
+            | Hazard::Restores => faults,
+        }
+    }
+
+    /// How long after its deadline a held request lands at most, where the seed says it.
+    pub const fn held_most(self) -> Option<Span> {
+        match self {
+            Hazard::Landings => Some(Span::seconds(45)),
+            _ => None,
+        }
+    }
+
+    /// How many times longer the safety phase lasts: a request that is held lands after its
+    /// settle, an accounting and an end; a lease lapses.
+    pub const fn patience(self) -> u64 {
+        match self {
+            Hazard::Landings => 4,
+            Hazard::Leases => 2,
+            _ => 1,
         }
     }
 
@@ -79,8 +110,13 @@ impl Hazard {
             (Hazard::Withdrawals, Doing::RevokeApproval | Doing::Cancel | Doing::Resolve)
             | (Hazard::Freezes, Doing::Freeze | Doing::Unfreeze)
             | (Hazard::Leases, Doing::TakeOverOperation) => 8,
-            (Hazard::Leases, Doing::TakeOverIngestion | Doing::Import) => 12,
+            (Hazard::Leases, Doing::Import) | (Hazard::Landings, Doing::Account) => 12,
+            (Hazard::Leases, Doing::TakeOverIngestion) => 40,
             (Hazard::Withdrawals, Doing::RevokeIdentity) => 2,
+            (Hazard::Landings, Doing::PlanApply | Doing::Approve) => 1,
+            // What takes the authority for a retry back.
+            (Hazard::Landings, Doing::RevokeApproval | Doing::Cancel) => 2,
+            (Hazard::Landings, _) => 0,
             _ => 1,
         }
     }

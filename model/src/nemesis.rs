@@ -8,11 +8,13 @@ use std::sync::Arc;
 use bronzeward_core::time::{DbTime, Span};
 
 use crate::faults::Fault;
+use crate::hazard::Hazard;
+use crate::pg::Eye;
 use crate::run::Run;
 use crate::sched::ProcessId;
 use crate::seed::{start, start_as};
 use crate::server::Order;
-use crate::sim::Sim;
+use crate::sim::{Sim, State};
 
 /// A process ends where it stands.
 fn end(run: &mut Run, sim: &Arc<Sim>, process: ProcessId, how: &str) {
@@ -23,6 +25,19 @@ fn end(run: &mut Run, sim: &Arc<Sim>, process: ProcessId, how: &str) {
         state.trace(process, how);
     }
     run.kill(process);
+}
+
+/// Whoever holds a claim with something to decrypt, at times, where the seed is about leases:
+/// only such a claim is ever resumed by another.
+fn of_staged(state: &mut State) -> Option<ProcessId> {
+    if state.hazard != Hazard::Leases || state.rng.u32(0..3) > 0 {
+        return None;
+    }
+    let mut claims = state.db.tables.authoring.claims.values(Eye::COMMITTED);
+    let staged = claims.find(|row| row.state == "held" && row.payload.is_some())?;
+    let mut owners = state.house.owners.iter();
+    let (owner, _) = owners.find(|(_, owner)| **owner == staged.fence.owner)?;
+    state.house.up.contains_key(owner).then_some(*owner)
 }
 
 #[derive(Default)]
@@ -40,6 +55,11 @@ impl Nemesis {
         self.restart(run, sim, now);
         if sim.state().strikes(Fault::Kill) {
             self.kill(run, sim, now);
+        }
+        let staged = of_staged(&mut sim.state());
+        if let Some(owner) = staged {
+            end(run, sim, owner, "is killed");
+            self.starts.push(now + Span::seconds(2));
         }
         let mut state = sim.state();
         if self.database.is_none() && state.strikes(Fault::DatabaseCrash) {

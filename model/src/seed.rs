@@ -146,6 +146,9 @@ fn phases(genesis: &Genesis, sim: &Arc<Sim>, setting: &Setting) -> (End, u64) {
             let state = &mut *state;
             let drawn = Hazard::drawn(&mut state.rng);
             state.hazard = setting.hazard.unwrap_or(drawn);
+            if let Some(most) = state.hazard.held_most() {
+                state.outside.nodes.held_most = most;
+            }
             let faults = Faults::drawn(&mut state.rng);
             state.faults = state.hazard.on(faults).but(&setting.off);
         }
@@ -155,7 +158,8 @@ fn phases(genesis: &Genesis, sim: &Arc<Sim>, setting: &Setting) -> (End, u64) {
     }
     people::come(&mut run, sim, &setting.idle, setting.servers);
     let mut nemesis = Nemesis::default();
-    while run.steps < setting.steps {
+    let steps = setting.steps * sim.state().hazard.patience();
+    while run.steps < steps {
         if let Some(end) = step(&mut run, sim, &mut judges) {
             return (end, run.steps);
         }

@@ -442,7 +442,11 @@ impl Hand {
         start: ObservationId,
         end: ObservationId,
     ) -> Ended {
-        let facts = BTreeMap::from([("explanation".to_owned(), "looked".to_owned())]);
+        // A changed resource has to be explained; somebody forgets to.
+        let facts = match self.sim.state().rng.u32(0..3) {
+            0 => BTreeMap::new(),
+            _ => BTreeMap::from([("explanation".to_owned(), "looked".to_owned())]),
+        };
         let input = AccountingInput {
             operation,
             attempt,

@@ -15,6 +15,7 @@ use super::acts::made;
 use super::hand::{Hand, Person};
 use super::tools::AUTOMATION;
 use super::view::{DraftSeen, MachineSeen, View};
+use crate::hazard::Hazard;
 use crate::run::Run;
 use crate::sched::ProcessId;
 use crate::sim::Sim;
@@ -275,7 +276,8 @@ impl Hand {
     async fn bring_in(&self) -> Option<()> {
         let draft = self.draft()?;
         // Mostly one whose node shows what nobody approved.
-        let any = self.number(3) == 0;
+        let leases = self.sim.state().hazard == Hazard::Leases;
+        let any = leases || self.number(3) == 0;
         let machine = self.pick(|view| {
             let machines = view.machines().into_iter();
             let wanted = machines.filter(|machine| any || view.drifted(machine.id));

@@ -155,6 +155,7 @@ impl Keeper {
         if let Some(forgotten) = forgotten {
             self.remember(forgotten).await;
         }
+        self.report().await;
     }
 
     /// Stops everything, or all but one.

@@ -253,7 +253,7 @@ impl View<'_> {
     }
 
     /// Attempts whose answer was lost, each with the first and last recovery observation of
-    /// its machine since: what an accounting would name.
+    /// its machine since the request was given up: what an accounting would name.
     pub fn lost_answers(&self) -> Vec<LostAnswer> {
         let execution = &self.0.execution;
         let mut lost = Vec::new();
@@ -263,8 +263,13 @@ impl View<'_> {
                 if execution.accountings.get(SEEN, attempt).is_some() {
                     continue;
                 }
+                let deadline = execution.attempts.get(SEEN, attempt);
+                let deadline = deadline.map(|row| row.attempt.transport_deadline);
                 let readings = execution.observations.values(SEEN).filter(|seen| {
-                    seen.started.machine == machine && seen.started.purpose == Purpose::Recovery
+                    let started = &seen.started;
+                    started.machine == machine
+                        && started.purpose == Purpose::Recovery
+                        && Some(started.started_at) > deadline
                 });
                 let mut readings: Vec<&Observation> = readings.collect();
                 readings.sort_by_key(|seen| seen.started.basis);

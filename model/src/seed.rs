@@ -16,6 +16,7 @@ use crate::genesis::Genesis;
 use crate::judges::{Judges, Violation};
 use crate::nemesis::Nemesis;
 use crate::people::{self, Doing};
+use crate::planted::Defect;
 use crate::ports::Seen;
 use crate::run::{Run, Stepped};
 use crate::sched::ProcessId;
@@ -36,6 +37,8 @@ pub struct Setting {
     /// Faults that never strike, acts that nobody does: what a shrunk seed leaves out.
     pub off: BTreeSet<Fault>,
     pub idle: BTreeSet<Doing>,
+    /// A defect of the ports, where one is planted.
+    pub planted: Option<Defect>,
 }
 
 impl Setting {
@@ -60,6 +63,7 @@ impl Default for Setting {
             faults: true,
             off: BTreeSet::new(),
             idle: BTreeSet::new(),
+            planted: None,
         }
     }
 }
@@ -126,7 +130,8 @@ pub fn run(genesis: &Genesis, seed: u64, setting: &Setting) -> Outcome {
     }
 }
 
-fn words(panic: &(dyn std::any::Any + Send)) -> String {
+/// What a panic said, and where it was.
+pub fn words(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
     let place = PANICKED.with(|place| place.take());
@@ -138,6 +143,7 @@ fn phases(genesis: &Genesis, sim: &Arc<Sim>, setting: &Setting) -> (End, u64) {
     let mut judges = genesis.begin(sim);
     {
         let mut state = sim.state();
+        state.db.planted = setting.planted;
         if setting.faults {
             let state = &mut *state;
             state.faults = Faults::drawn(&mut state.rng).but(&setting.off);

@@ -4,14 +4,20 @@
 //! reads a decision of `core` or the engine; it looks at rows, requests and nodes. Never in
 //! this module: a repair.
 
+mod accountings;
+mod adoptions;
 mod case;
 mod dispatch;
+mod drifts;
+mod evidence;
 mod nodes;
 mod operations;
+mod published;
 mod quiet;
 mod records;
 mod releases;
 mod sometimes;
+mod verdicts;
 
 use crate::journal::Event;
 use crate::sim::State;
@@ -67,6 +73,12 @@ impl Judges {
                     operations::look(&case)?;
                     dispatch::look(&case)?;
                     releases::look(&case)?;
+                    published::look(&case)?;
+                    evidence::look(&case)?;
+                    verdicts::look(&case)?;
+                    accountings::look(&case)?;
+                    adoptions::look(&case)?;
+                    drifts::look(&case)?;
                     self.nodes.look(&case)?;
                     sometimes::look(&case, seen);
                 }

@@ -16,6 +16,7 @@ pub mod mutate;
 pub mod nemesis;
 pub mod people;
 pub mod pg;
+pub mod planted;
 pub mod ports;
 pub mod run;
 pub mod sched;

@@ -3,7 +3,7 @@
 //! Tasks belong to processes; a process that is killed loses its tasks where they stand, one
 //! that is paused has none of them polled for a while. Never in this module: what a task does.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -33,6 +33,8 @@ pub struct Run {
     tasks: Vec<Option<Task>>,
     free: Vec<usize>,
     paused: BTreeMap<ProcessId, DbTime>,
+    /// Processes of which nothing moves until they are let go: a schedule written by hand.
+    held: BTreeSet<ProcessId>,
     /// How long one step takes at most.
     longest_step: Span,
     pub steps: u64,
@@ -60,6 +62,7 @@ impl Run {
             tasks: Vec::new(),
             free: Vec::new(),
             paused: BTreeMap::new(),
+            held: BTreeSet::new(),
             longest_step: STEP,
             steps: 0,
         }
@@ -151,14 +154,12 @@ impl Run {
                 action(state);
                 return Chosen::Acted;
             }
-            let ready = state.sched.ready();
-            if ready == 0 {
+            let Some(place) = self.place(state) else {
                 if state.sched.jump() {
                     continue;
                 }
                 return Chosen::Nothing;
-            }
-            let place = state.rng.usize(0..ready);
+            };
             let task = state.sched.task_at(place);
             let process = match &self.tasks[task.0] {
                 Some(task) => task.process,
@@ -174,6 +175,34 @@ impl Run {
                 }
             }
         }
+    }
+
+    /// The place of a ready leaf that the seed picks, of those that no schedule holds.
+    fn place(&self, state: &mut State) -> Option<usize> {
+        let ready = state.sched.ready();
+        if self.held.is_empty() {
+            return (ready > 0).then(|| state.rng.usize(0..ready));
+        }
+        let free = |place: &usize| {
+            let task = state.sched.task_at(*place);
+            let task = self.tasks[task.0].as_ref();
+            task.is_none_or(|task| !self.held.contains(&task.process))
+        };
+        let free: Vec<usize> = (0..ready).filter(free).collect();
+        (!free.is_empty()).then(|| free[state.rng.usize(0..free.len())])
+    }
+
+    /// Nothing of this process moves until it is let go.
+    pub fn hold(&mut self, process: ProcessId) {
+        self.held.insert(process);
+    }
+
+    pub fn holds(&self, process: ProcessId) -> bool {
+        self.held.contains(&process)
+    }
+
+    pub fn let_go(&mut self, process: ProcessId) {
+        self.held.remove(&process);
     }
 
     /// Polls a task; true when it is done.
@@ -197,6 +226,7 @@ impl Run {
         drop(gone);
         self.free.extend(places);
         self.paused.remove(&process);
+        self.held.remove(&process);
     }
 
     /// Stops a process's tasks from being polled until a time.

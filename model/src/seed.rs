@@ -17,6 +17,7 @@ use crate::hazard::Hazard;
 use crate::judges::{Judges, Violation};
 use crate::nemesis::Nemesis;
 use crate::people::{self, Doing};
+use crate::planted::Defect;
 use crate::ports::Seen;
 use crate::run::{Run, Stepped};
 use crate::sched::ProcessId;
@@ -39,6 +40,8 @@ pub struct Setting {
     pub idle: BTreeSet<Doing>,
     /// What the seed is about; without, it draws that too.
     pub hazard: Option<Hazard>,
+    /// A defect of the ports, where one is planted.
+    pub planted: Option<Defect>,
 }
 
 impl Setting {
@@ -64,6 +67,7 @@ impl Default for Setting {
             off: BTreeSet::new(),
             idle: BTreeSet::new(),
             hazard: None,
+            planted: None,
         }
     }
 }
@@ -130,7 +134,8 @@ pub fn run(genesis: &Genesis, seed: u64, setting: &Setting) -> Outcome {
     }
 }
 
-fn words(panic: &(dyn std::any::Any + Send)) -> String {
+/// What a panic said, and where it was.
+pub fn words(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
     let place = PANICKED.with(|place| place.take());
@@ -142,6 +147,7 @@ fn phases(genesis: &Genesis, sim: &Arc<Sim>, setting: &Setting) -> (End, u64) {
     let mut judges = genesis.begin(sim);
     {
         let mut state = sim.state();
+        state.db.planted = setting.planted;
         if setting.faults {
             let state = &mut *state;
             let drawn = Hazard::drawn(&mut state.rng);

@@ -136,8 +136,35 @@ fn access() -> Access {
     }
 }
 
+/// The loops that a server runs beside the requests it answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Loops {
+    pub sweeps: bool,
+    pub publications: bool,
+    pub dispatch: bool,
+}
+
+impl Loops {
+    pub const ALL: Loops = Loops {
+        sweeps: true,
+        publications: true,
+        dispatch: true,
+    };
+    /// It answers requests and does what it is told.
+    pub const NONE: Loops = Loops {
+        sweeps: false,
+        publications: false,
+        dispatch: false,
+    };
+}
+
 /// Starts a server: a task of its process.
 pub async fn boot(sim: Arc<Sim>, id: ProcessId, recovery: bool) {
+    bring_up(sim, id, recovery, Loops::ALL).await;
+}
+
+/// The same with some of its loops.
+pub async fn bring_up(sim: Arc<Sim>, id: ProcessId, recovery: bool, loops: Loops) {
     let ports = Ports::of(&sim, id);
     let epoch = loop {
         let read = async {
@@ -168,7 +195,7 @@ pub async fn boot(sim: Arc<Sim>, id: ProcessId, recovery: bool) {
         false => db,
     };
     let server = Arc::new(compose(id, &ports, db));
-    run(&sim, &ports, &server);
+    run(&sim, &ports, &server, loops);
     let mut state = sim.state();
     state.trace(id, "is up");
     state.house.up.insert(id, server);
@@ -211,7 +238,7 @@ fn compose(id: ProcessId, ports: &Ports, db: Db<Model>) -> Server {
 }
 
 /// The loops of a server.
-fn run(sim: &Arc<Sim>, ports: &Ports, server: &Server) {
+fn run(sim: &Arc<Sim>, ports: &Ports, server: &Server, loops: Loops) {
     let id = server.id;
     let key = KeyName::parse(Key::Artifact.name()).expect("a legal key name");
     let worker = Worker::<Model> {
@@ -249,18 +276,22 @@ fn run(sim: &Arc<Sim>, ports: &Ports, server: &Server) {
     };
     let controller = Arc::new(Controller::new(parts, settings));
     let ingester = server.ingester.clone();
-    spawn(sim, id, async move {
-        ingester.sweeps(Duration::from_secs(12)).await;
-    });
+    if loops.sweeps {
+        spawn(sim, id, async move {
+            ingester.sweeps(Duration::from_secs(12)).await;
+        });
+    }
     // A recovery start runs no job worker; its controller only observes (PA §12.2).
-    if server.db.start_mode() == StartMode::Normal {
+    if loops.publications && server.db.start_mode() == StartMode::Normal {
         spawn(sim, id, async move {
             worker.run(std::future::pending()).await;
         });
     }
-    spawn(sim, id, async move {
-        controller.run(std::future::pending()).await;
-    });
+    if loops.dispatch {
+        spawn(sim, id, async move {
+            controller.run(std::future::pending()).await;
+        });
+    }
 }
 
 fn spawn(sim: &Arc<Sim>, process: ProcessId, work: impl Future<Output = ()> + Send + 'static) {

@@ -4,6 +4,7 @@ use std::sync::LazyLock;
 
 use bronzeward_core::rules::Rule;
 use bronzeward_model::genesis::Genesis;
+use bronzeward_model::planted::DEFECTS;
 use bronzeward_model::seed::{End, Setting, keep_panics, run};
 use bronzeward_model::sweep::{first, sweep};
 use bronzeward_without::Without;
@@ -103,6 +104,27 @@ fn a_dropped_rule_is_noticed_by_an_invariant() {
                 assert_eq!(violation.invariant, invariant, "{}", rule.name());
             }
             other => panic!("{} is not noticed: {other:?}", rule.name()),
+        }
+    }
+}
+
+/// Seeds over which a defect is planted here; `./dev mutate` takes its own.
+const PLANTED: u64 = 32;
+
+// covers-part: MOD-2 (defects that no rule names)
+#[test]
+fn a_planted_defect_is_noticed_by_an_invariant() {
+    for (defect, invariant) in DEFECTS {
+        let setting = Setting {
+            planted: Some(*defect),
+            ..Setting::default()
+        };
+        let mut ends = (0..PLANTED).map(|seed| run(&GENESIS, seed, &setting).end);
+        match ends.find(|end| *end != End::Clean) {
+            Some(End::Violated(violation)) => {
+                assert_eq!(violation.invariant, *invariant, "{defect:?}");
+            }
+            other => panic!("{defect:?} is not noticed: {other:?}"),
         }
     }
 }

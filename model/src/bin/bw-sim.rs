@@ -109,14 +109,13 @@ fn serve(command: Command) -> Result<bool, String> {
         }
         Command::Speed { seeds } => speed(&genesis, seeds),
         Command::Mutate { rule, seeds } => {
-            let rules = match rule {
-                None => Rule::all().to_vec(),
-                Some(name) => {
-                    let found = Rule::all().iter().find(|rule| rule.name() == name);
-                    vec![*found.ok_or_else(|| format!("no rule is called {name}"))?]
-                }
+            let Some(name) = rule else {
+                let found = mutate::planted(&genesis, seeds, &say);
+                return Ok(mutate::mutate(&genesis, Rule::all(), seeds, &say)? && found);
             };
-            mutate::mutate(&genesis, &rules, seeds, &say)
+            let found = Rule::all().iter().find(|rule| rule.name() == name);
+            let rule = *found.ok_or_else(|| format!("no rule is called {name}"))?;
+            mutate::mutate(&genesis, &[rule], seeds, &say)
         }
     }
 }

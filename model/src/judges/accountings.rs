@@ -35,14 +35,9 @@ fn accounting(case: &Case<'_>, of: &NewAccounting) -> Verdict {
     let Some(attempt) = case.attempt(id) else {
         return violation("an accounting has its attempt", format!("{id}"));
     };
-    if matches!(
-        attempt.class(),
-        Some(
-            ResponseClass::Accepted
-                | ResponseClass::RefusedValidation
-                | ResponseClass::RefusedImmediate
-        )
-    ) {
+    // Whatever the node answered, nothing of the request lands any more.
+    let class = attempt.class();
+    if class.is_some_and(|class| class != ResponseClass::Transport) {
         return violation(
             "an attempt is accounted for once",
             format!("{id} was answered"),

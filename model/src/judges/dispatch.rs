@@ -86,7 +86,12 @@ fn attempt(case: &Case<'_>, attempt: &Attempt) -> Verdict {
 }
 
 /// Somebody stands behind the plan now (comparison 1).
-fn authorised(case: &Case<'_>, binding: &Binding, operation: OperationId, at: DbTime) -> Verdict {
+pub(super) fn authorised(
+    case: &Case<'_>,
+    binding: &Binding,
+    operation: OperationId,
+    at: DbTime,
+) -> Verdict {
     let plan = binding.id;
     let execution = &case.tables.execution;
     let state = execution.plan_states.get(SEEN, &plan);
@@ -127,7 +132,7 @@ fn authorised(case: &Case<'_>, binding: &Binding, operation: OperationId, at: Db
 }
 
 /// Comparison 6.
-fn gate(case: &Case<'_>, binding: &Binding) -> Verdict {
+pub(super) fn gate(case: &Case<'_>, binding: &Binding) -> Verdict {
     let machine = case.tables.authoring.machines.get(SEEN, &binding.machine);
     let Some(machine) = machine else {
         return violation("a plan has its machine", format!("{}", binding.id));
@@ -175,7 +180,7 @@ fn open_drift(
 }
 
 /// Comparison 2, but for Desired. An adoption changes the baseline itself.
-fn unchanged(case: &Case<'_>, binding: &Binding, adopt: bool) -> Verdict {
+pub(super) fn unchanged(case: &Case<'_>, binding: &Binding, adopt: bool) -> Verdict {
     let authoring = &case.tables.authoring;
     let state = authoring.machine_states.get(SEEN, &binding.machine);
     let baseline = state

@@ -5,19 +5,24 @@
 //! this module: a repair.
 
 mod accountings;
+mod adoptions;
 mod authority;
 mod case;
 mod disclosure;
 mod dispatch;
+mod drifts;
+mod evidence;
 mod idempotency;
 mod nodes;
 mod operations;
+mod published;
 mod quiet;
 mod records;
 mod recovery;
 mod releases;
 mod scopes;
 mod sometimes;
+mod verdicts;
 
 use crate::change::Outside;
 use crate::journal::Event;
@@ -97,6 +102,12 @@ impl Judges {
                     operations::look(&case)?;
                     dispatch::look(&case)?;
                     releases::look(&case)?;
+                    published::look(&case)?;
+                    evidence::look(&case)?;
+                    verdicts::look(&case)?;
+                    accountings::look(&case)?;
+                    adoptions::look(&case)?;
+                    drifts::look(&case)?;
                     self.nodes.look(&case)?;
                     sometimes::look(&case, seen);
                 }

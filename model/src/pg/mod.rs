@@ -51,6 +51,8 @@ pub struct Database {
     pub down: bool,
     /// How many transactions committed, for a sweep's figures.
     pub commits: u64,
+    /// A defect of the ports, where a setting plants one.
+    pub planted: Option<crate::planted::Defect>,
 }
 
 impl Database {
@@ -111,7 +113,14 @@ impl Database {
         K: Ord + Clone + Send + 'static,
         V: Row<K>,
     {
-        let first = table(&mut self.tables).put(id, key.clone(), row.into(), entered);
+        let mut row = row.into();
+        if let Some(defect) = self.planted {
+            let before = table(&mut self.tables).get(Eye(Some(id)), &key);
+            if !defect.write(before, &mut row) {
+                return;
+            }
+        }
+        let first = table(&mut self.tables).put(id, key.clone(), row, entered);
         if !first {
             return;
         }

@@ -30,6 +30,7 @@ pub use fleet::{
 use super::runtime::port;
 use crate::change::Outside;
 use crate::faults::Fault;
+use crate::planted::Defect;
 use crate::sched::{Leaf, LeafId, ProcessId, Wait};
 use crate::sim::{Sim, State};
 
@@ -202,7 +203,14 @@ impl NodeReader for SimReader {
         let configuration = match asked.configuration {
             true => {
                 let what = "reads a node's configuration";
-                let read = connection.call(what, limits.call, |node, _| Ok(configuration(node)));
+                let reused = self.sim.state().db.planted == Some(Defect::ReadingReused);
+                let read = connection.call(what, limits.call, |node, _| {
+                    let shown = match reused {
+                        true => node.before(),
+                        false => node.configuration(),
+                    };
+                    Ok(configuration(node, shown))
+                });
                 Some(read.await)
             }
             false => None,
@@ -234,9 +242,9 @@ const MALFORMED: Unread = Unread {
     code: NodeCode::MALFORMED,
 };
 
-fn configuration(node: &Node) -> NodeConfiguration {
+fn configuration(node: &Node, shown: &Plaintext) -> NodeConfiguration {
     NodeConfiguration::new(
-        node.configuration().expose().as_bytes().to_vec(),
+        shown.expose().as_bytes().to_vec(),
         node.resource_version().to_string(),
         node.resource_created().to_owned(),
     )
@@ -298,10 +306,25 @@ impl NodeWriter for SimWriter {
             if !node.is_some_and(|node| node.up(now)) {
                 return transport(NodeCode::DIAL_FAILED);
             }
+            let planted = state.db.planted;
+            let other = node.filter(|_| planted == Some(Defect::OtherBytesSent));
+            let other = other.map(|node| node.configuration().clone());
+            let configuration = match &other {
+                Some(other) => other.expose().as_bytes(),
+                None => configuration,
+            };
             let Ok(text) = std::str::from_utf8(configuration) else {
                 return answered(ResponseClass::RefusedValidation, 3);
             };
             let attempt = recorded.attempt().id;
+            for _ in 0..u8::from(planted == Some(Defect::SentTwice)) {
+                state.journal.outside(Outside::Sent {
+                    process: self.process,
+                    machine: recorded.attempt().machine,
+                    recorded: Box::new(recorded.clone()),
+                    digest: ConfigDigest::of(configuration),
+                });
+            }
             state.journal.outside(Outside::Sent {
                 process: self.process,
                 machine: recorded.attempt().machine,

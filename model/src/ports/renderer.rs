@@ -99,7 +99,7 @@ fn loaded(text: &Plaintext, role: SourceRole) -> Result<Stream, RenderError> {
 }
 
 /// The text as somebody leaves it who edits a node by hand.
-pub(super) fn edited(configuration: &Plaintext, number: u64) -> Plaintext {
+pub(crate) fn edited(configuration: &Plaintext, number: u64) -> Plaintext {
     let touched = text::parse(configuration.expose()).ok().and_then(|stream| {
         let mut stream = stream;
         let root = stream.documents.first_mut()?;

@@ -3,12 +3,25 @@
 //! A witness holds with every rule and violates a named invariant without its own. Never in
 //! this module: an invariant.
 
+mod adoption;
+mod claims;
+mod dispatch;
+mod drift;
+mod ends;
+mod holders;
+mod plans;
+mod publish;
+mod stage;
+mod steps;
+
 use bronzeward_core::rules::Rule;
 use bronzeward_without::Without;
 
 use crate::genesis::Genesis;
 use crate::judges::Violation;
 use crate::seed::End;
+
+pub use stage::{Stage, Step, play};
 
 /// One schedule: what it is for, and what it does under a set of rules.
 pub struct Witness {
@@ -17,46 +30,82 @@ pub struct Witness {
     pub rules: &'static [Rule],
     /// The invariant that its control violates.
     pub invariant: &'static str,
-    pub run: fn(&Genesis, Without) -> End,
+    pub act: fn(&mut Stage) -> Step,
 }
 
-/// Every witness, in the order of its rule.
-pub static WITNESSES: &[Witness] = &[];
+/// Witnesses, a row each: the name, what is dropped, the invariant, the schedule.
+macro_rules! rows {
+    ($($name:literal, [$($rule:ident)+], $invariant:expr, $act:expr;)+) => {
+        &[$($crate::witness::Witness {
+            name: $name,
+            rules: &[$(bronzeward_core::rules::Rule::$rule,)+],
+            invariant: $invariant,
+            act: $act,
+        },)+]
+    };
+}
+use rows;
+
+/// The families of witnesses.
+const FAMILIES: &[&[Witness]] = &[
+    dispatch::WITNESSES,
+    ends::WITNESSES,
+    holders::WITNESSES,
+    adoption::WITNESSES,
+    plans::WITNESSES,
+    publish::WITNESSES,
+    drift::WITNESSES,
+    claims::WITNESSES,
+];
+
+/// Every witness, family by family.
+pub fn every() -> impl Iterator<Item = &'static Witness> {
+    FAMILIES.iter().flat_map(|family| family.iter())
+}
 
 /// The witnesses of a rule.
 pub fn of(rule: Rule) -> impl Iterator<Item = &'static Witness> {
-    let witnesses = WITNESSES.iter();
-    witnesses.filter(move |witness| witness.rules.first() == Some(&rule))
+    every().filter(move |witness| witness.rules.first() == Some(&rule))
 }
 
 /// Whether a witness's control is caught as it says.
 pub fn caught(genesis: &Genesis, witness: &Witness) -> Result<Violation, End> {
-    match (witness.run)(genesis, Without::rules(witness.rules)) {
+    match play(genesis, Without::rules(witness.rules), witness.act) {
         End::Violated(violation) if violation.invariant == witness.invariant => Ok(violation),
         end => Err(end),
     }
 }
 
+/// What is wrong with a witness: it does not hold with every rule, its control is not caught
+/// as it says, or fewer rules than it drops are enough.
+pub fn amiss(genesis: &Genesis, witness: &Witness) -> Option<String> {
+    let held = play(genesis, Without::nothing(), witness.act);
+    if held != End::Clean {
+        return Some(format!("with every rule: {held:?}"));
+    }
+    if let Err(end) = caught(genesis, witness) {
+        return Some(format!("not caught: {end:?}"));
+    }
+    for kept in witness.rules.iter().filter(|_| witness.rules.len() > 1) {
+        let others = witness.rules.iter().filter(|rule| *rule != kept);
+        let others: Vec<Rule> = others.copied().collect();
+        let end = play(genesis, Without::rules(&others), witness.act);
+        if matches!(end, End::Violated(_)) {
+            return Some(format!("caught without {} too: {end:?}", kept.name()));
+        }
+    }
+    None
+}
+
 /// Runs every witness with all rules and without its own.
 pub fn all(genesis: &Genesis, say: &dyn Fn(std::fmt::Arguments<'_>)) -> bool {
     let mut good = true;
-    for witness in WITNESSES {
-        let held = (witness.run)(genesis, Without::nothing());
-        if held != End::Clean {
-            say(format_args!(
-                "witness {}: with every rule: {held:?}",
-                witness.name
-            ));
-            good = false;
-        }
-        if let Err(end) = caught(genesis, witness) {
-            say(format_args!(
-                "witness {}: not caught: {end:?}",
-                witness.name
-            ));
+    for witness in every() {
+        if let Some(why) = amiss(genesis, witness) {
+            say(format_args!("witness {}: {why}", witness.name));
             good = false;
         }
     }
-    say(format_args!("{} witnesses", WITNESSES.len()));
+    say(format_args!("{} witnesses", every().count()));
     good
 }

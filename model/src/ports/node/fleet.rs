@@ -68,6 +68,11 @@ impl Node {
         &self.configuration
     }
 
+    /// What was in force before.
+    pub const fn before(&self) -> &Plaintext {
+        &self.before
+    }
+
     pub const fn digest(&self) -> ConfigDigest {
         self.digest
     }

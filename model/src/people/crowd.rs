@@ -44,10 +44,11 @@ pub enum Doing {
     Freeze,
     Unfreeze,
     Resolve,
+    ReportOrphans,
 }
 
 impl Doing {
-    pub const ALL: [Doing; 21] = [
+    pub const ALL: [Doing; 22] = [
         Doing::OpenDraft,
         Doing::PutFragment,
         Doing::PutProfile,
@@ -69,6 +70,7 @@ impl Doing {
         Doing::Freeze,
         Doing::Unfreeze,
         Doing::Resolve,
+        Doing::ReportOrphans,
     ];
     const AUTHOR: &[(Doing, u32)] = &[
         (Doing::OpenDraft, 10),
@@ -104,6 +106,7 @@ impl Doing {
         (Doing::Cancel, 1),
         (Doing::Freeze, 1),
         (Doing::Resolve, 6),
+        (Doing::ReportOrphans, 2),
     ];
 }
 
@@ -225,6 +228,7 @@ impl Hand {
             Doing::Freeze => self.freeze_some().await,
             Doing::Unfreeze => self.unfreeze_some().await,
             Doing::Resolve => self.resolve_some().await,
+            Doing::ReportOrphans => self.report_orphans().await,
         };
     }
 

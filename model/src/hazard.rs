@@ -20,6 +20,8 @@ pub enum Hazard {
     Leases,
     /// Somebody's own session locks rows in whatever order.
     Locks,
+    /// Nodes edited by hand, adopted as they are.
+    Drifts,
     /// Requests that land when their operation has long been accounted for.
     Landings,
     /// The database or the provider is restored from a backup.
@@ -27,12 +29,13 @@ pub enum Hazard {
 }
 
 impl Hazard {
-    pub const ALL: [Hazard; 7] = [
+    pub const ALL: [Hazard; 8] = [
         Hazard::Uniform,
         Hazard::Withdrawals,
         Hazard::Freezes,
         Hazard::Leases,
         Hazard::Locks,
+        Hazard::Drifts,
         Hazard::Landings,
         Hazard::Restores,
     ];
@@ -44,6 +47,7 @@ impl Hazard {
             Hazard::Freezes => "freezes",
             Hazard::Leases => "leases",
             Hazard::Locks => "locks",
+            Hazard::Drifts => "drifts",
             Hazard::Landings => "landings",
             Hazard::Restores => "restores",
         }
@@ -53,10 +57,11 @@ impl Hazard {
         Hazard::ALL.into_iter().find(|hazard| hazard.name() == name)
     }
 
-    /// A third of the seeds is about nothing in particular, a quarter about restores.
+    /// A quarter of the seeds is about nothing in particular, another about restores.
     pub fn drawn(rng: &mut fastrand::Rng) -> Self {
         match rng.u32(0..12) {
-            0..=3 => Hazard::Uniform,
+            0..=2 => Hazard::Uniform,
+            3 => Hazard::Drifts,
             4 => Hazard::Withdrawals,
             5 => Hazard::Freezes,
             6 => Hazard::Leases,
@@ -74,15 +79,15 @@ impl Hazard {
                 .with(Fault::Pause, 40)
                 .with(Fault::Kill, 40)
                 .with(Fault::ProviderSlow, 900),
+            Hazard::Drifts => Faults::none().with(Fault::OutOfBand, 6),
             // A landing late enough needs a world in which little else happens.
             Hazard::Landings => Faults::none()
                 .with(Fault::NodeHeld, 5_000)
                 .with(Fault::AnswerLost, 200),
-            Hazard::Uniform
-            | Hazard::Withdrawals
-            | Hazard::Freezes
-            | Hazard::Locks
-            | Hazard::Restores => faults,
+            // A mark rests on a reading, which may fail.
+            Hazard::Restores => faults.with(Fault::NodeSilent, 500),
+            Hazard::Locks => faults.with(Fault::NodeRefuses, 4_000),
+            Hazard::Uniform | Hazard::Withdrawals | Hazard::Freezes => faults,
         }
     }
 
@@ -98,7 +103,7 @@ impl Hazard {
     /// settle, an accounting and an end; a lease lapses.
     pub const fn patience(self) -> u64 {
         match self {
-            Hazard::Landings => 4,
+            Hazard::Landings | Hazard::Drifts => 4,
             Hazard::Leases => 2,
             _ => 1,
         }
@@ -112,11 +117,17 @@ impl Hazard {
             | (Hazard::Leases, Doing::TakeOverOperation) => 8,
             (Hazard::Leases, Doing::Import) | (Hazard::Landings, Doing::Account) => 12,
             (Hazard::Leases, Doing::TakeOverIngestion) => 40,
+            (Hazard::Leases, Doing::ReportOrphans) => 4,
             (Hazard::Withdrawals, Doing::RevokeIdentity) => 2,
             (Hazard::Landings, Doing::PlanApply | Doing::Approve) => 1,
             // What takes the authority for a retry back.
             (Hazard::Landings, Doing::RevokeApproval | Doing::Cancel) => 2,
-            (Hazard::Landings, _) => 0,
+            (
+                Hazard::Drifts,
+                Doing::Import | Doing::Publish | Doing::PlanAdopt | Doing::Approve,
+            ) => 6,
+            (Hazard::Drifts, Doing::OpenDraft | Doing::PutFragment) => 1,
+            (Hazard::Landings | Hazard::Drifts, _) => 0,
             _ => 1,
         }
     }

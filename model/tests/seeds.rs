@@ -4,6 +4,7 @@ use std::sync::LazyLock;
 
 use bronzeward_core::rules::Rule;
 use bronzeward_model::genesis::Genesis;
+use bronzeward_model::hazard::Hazard;
 use bronzeward_model::planted::DEFECTS;
 use bronzeward_model::seed::{End, Setting, keep_panics, run};
 use bronzeward_model::sweep::{first, sweep};
@@ -69,6 +70,14 @@ fn the_gates_seeds_are_clean_and_not_quiet() {
         "a drift opened",
         "an identity revoked",
         "a recovery observation",
+        "a claim taken over",
+        "a deadlock's victim",
+        "a late landing after its operation ended",
+        "a stale instance of an earlier epoch refused",
+        "a recovery exit blocked",
+        "recovery left",
+        "a freeze that refused a dispatch",
+        "a revocation that stopped a plan",
     ] {
         assert!(happened(what), "never seen: {what}");
     }
@@ -125,6 +134,102 @@ fn a_planted_defect_is_noticed_by_an_invariant() {
                 assert_eq!(violation.invariant, *invariant, "{defect:?}");
             }
             other => panic!("{defect:?} is not noticed: {other:?}"),
+        }
+    }
+}
+
+/// Rules whose exercise needs a schedule of its own, by the family of judges that notices.
+const IN_A_HAZARD: [(Hazard, Rule, &str); 14] = [
+    // Recovery and scopes.
+    (
+        Hazard::Restores,
+        Rule::EntryOncePerStart,
+        "a recovery start enters once",
+    ),
+    (
+        Hazard::Restores,
+        Rule::RecoveryStartGate,
+        "nothing is recorded before the entry",
+    ),
+    (
+        Hazard::Restores,
+        Rule::ExitNeedsEveryScope,
+        "recovery mode is left with every scope released",
+    ),
+    (
+        Hazard::Restores,
+        Rule::ScopeAccountedFor,
+        "an unaccounted scope is not unfrozen",
+    ),
+    (
+        Hazard::Restores,
+        Rule::EndAfterFloor,
+        "a scope is accounted for once its requests have settled",
+    ),
+    (
+        Hazard::Landings,
+        Rule::EndAfterFloor,
+        "an attempt is accounted for once it has settled",
+    ),
+    // Authority and epochs.
+    (
+        Hazard::Restores,
+        Rule::TokenEpoch,
+        "a token of another epoch lets nobody in",
+    ),
+    (
+        Hazard::Withdrawals,
+        Rule::HumanOnly,
+        "only a human does what is a human's",
+    ),
+    (
+        Hazard::Withdrawals,
+        Rule::RoleQualifies,
+        "an act is done under a role that may do it",
+    ),
+    (
+        Hazard::Withdrawals,
+        Rule::CancelledByCreator,
+        "a publisher cancels its own plans",
+    ),
+    (
+        Hazard::Withdrawals,
+        Rule::SelfApprovalMarked,
+        "an approval of one's own plan says so",
+    ),
+    (
+        Hazard::Withdrawals,
+        Rule::PlanNotCancelled,
+        "a cancelled plan authorises nothing",
+    ),
+    // Keys, and the gate.
+    (
+        Hazard::Withdrawals,
+        Rule::IdempotencyFingerprint,
+        "a key answers its own request",
+    ),
+    (
+        Hazard::Freezes,
+        Rule::NotFrozen,
+        "no mutation through a closed gate",
+    ),
+];
+
+// covers-part: MOD-2 (these rules, caught by seeds of their hazard)
+#[test]
+fn a_rule_that_needs_its_own_schedule_is_noticed_there() {
+    for (hazard, rule, invariant) in IN_A_HAZARD {
+        let setting = Setting {
+            rules: Without::rules(&[rule]),
+            hazard: Some(hazard),
+            ..Setting::default()
+        };
+        let mut ends = (0..48).map(|seed| run(&GENESIS, seed, &setting).end);
+        match ends.find(|end| *end != End::Clean) {
+            Some(End::Violated(violation)) => {
+                assert_eq!(violation.invariant, invariant, "{}", rule.name());
+            }
+            other => panic!("{} is not noticed: {other:?}", rule.name()),
         }
     }
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use bronzeward_core::authority::SelfApproval;
 use bronzeward_core::id::RequestId;
 use bronzeward_core::principal::{PrincipalKind, Role, Subject};
+use bronzeward_core::time::DbTime;
 use bronzeward_engine::ports::store::ActRow;
 
 use super::case::{Case, SEEN};
@@ -69,14 +70,24 @@ const TOOL: [&str; 4] = [
     "service-identity-created",
 ];
 
-pub fn look(case: &Case<'_>, asked: &BTreeMap<RequestId, Asking>) -> Verdict {
+/// `entered` is when the last entry committed.
+pub fn look(
+    case: &Case<'_>,
+    asked: &BTreeMap<RequestId, Asking>,
+    entered: Option<DbTime>,
+) -> Verdict {
     for change in case.changes {
         match change {
             Change::Act(changed) => {
                 let (Some(act), None) = (&changed.after, &changed.before) else {
                     return violation("acts are kept", "an act changed");
                 };
-                acted(case, &act.row, asked)?;
+                let asking = acted(case, &act.row, asked)?;
+                if act.row.kind == PrincipalKind::Service
+                    && asking.is_some_and(|asking| entered.is_none_or(|entry| asking.at > entry))
+                {
+                    token(case, &act.row)?;
+                }
             }
             Change::Approval(changed) => {
                 if let Some(approval) = &changed.after {
@@ -89,7 +100,11 @@ pub fn look(case: &Case<'_>, asked: &BTreeMap<RequestId, Asking>) -> Verdict {
     Ok(())
 }
 
-fn acted(case: &Case<'_>, act: &ActRow, asked: &BTreeMap<RequestId, Asking>) -> Verdict {
+fn acted<'a>(
+    case: &Case<'_>,
+    act: &ActRow,
+    asked: &'a BTreeMap<RequestId, Asking>,
+) -> Result<Option<&'a Asking>, super::Violation> {
     let said = || format!("{} by {}", act.action, act.principal);
     if Some(act.epoch) != case.epoch() {
         return violation("an act is of the epoch it leaves", said());
@@ -97,7 +112,7 @@ fn acted(case: &Case<'_>, act: &ActRow, asked: &BTreeMap<RequestId, Asking>) -> 
     let action = act.action.as_str();
     if TOOL.contains(&action) {
         return match act.request {
-            None => Ok(()),
+            None => Ok(None),
             Some(_) => violation("no route issues tokens", said()),
         };
     }
@@ -133,9 +148,6 @@ fn acted(case: &Case<'_>, act: &ActRow, asked: &BTreeMap<RequestId, Asking>) -> 
     if asking.epoch.is_some_and(|epoch| epoch != act.epoch) {
         return violation("no effect in an epoch that is not expected", said());
     }
-    if act.kind == PrincipalKind::Service {
-        token(case, act, asking)?;
-    }
     if action == "plan-cancelled" && role == Role::Publisher {
         let created = |plan: &crate::store::execution::PlanRecord| {
             let created = plan.binding.created_by.principal == act.principal;
@@ -145,18 +157,12 @@ fn acted(case: &Case<'_>, act: &ActRow, asked: &BTreeMap<RequestId, Asking>) -> 
             return violation("a publisher cancels its own plans", said());
         }
     }
-    Ok(())
+    Ok(Some(asking))
 }
 
-/// Whoever was let in since the epoch began has a token of it. One that was let in before is
-/// at most refused later.
-fn token(case: &Case<'_>, act: &ActRow, asking: &Asking) -> Verdict {
-    let acts = case.tables.authoring.acts.values(SEEN);
-    let entries = acts.filter(|one| one.row.action == "recovery-entered");
-    let last = entries.map(|one| one.row.at).max();
-    if last.is_some_and(|entry| asking.at <= entry) {
-        return Ok(());
-    }
+/// Whoever was let in since the epoch began has a token of it; one that was let in before is at
+/// most refused later.
+fn token(case: &Case<'_>, act: &ActRow) -> Verdict {
     let mut tokens = case.tables.authoring.tokens.values(SEEN);
     let current =
         tokens.any(|one| one.token.owner == act.principal && Some(one.token.epoch) == case.epoch());

@@ -66,3 +66,52 @@ pub fn at_the_end(tables: &Tables) -> Verdict {
         Some((what, _)) => violation("no secret is in a row", *what),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use bronzeward_core::id::{ActId, EpochId, PrincipalId};
+    use bronzeward_core::principal::PrincipalKind;
+    use bronzeward_core::time::DbTime;
+    use bronzeward_engine::ports::store::ActRow;
+
+    use super::*;
+    use crate::change::Changed;
+    use crate::sched::ProcessId;
+    use crate::store::authoring::Act;
+
+    fn verdict(subject: &str) -> Verdict {
+        let row = ActRow {
+            id: ActId::from_bits(1),
+            principal: PrincipalId::from_bits(1),
+            kind: PrincipalKind::Human,
+            role: None,
+            action: "draft-updated".to_owned(),
+            subjects: vec![subject.to_owned()],
+            request: None,
+            epoch: EpochId::from_bits(1),
+            at: DbTime::from_seconds(1),
+        };
+        let act = Changed {
+            before: None,
+            after: Some(Arc::new(Act { row, key: None })),
+        };
+        look(&Case {
+            tables: &Tables::default(),
+            now: DbTime::from_seconds(1),
+            process: ProcessId::WORLD,
+            recovering: false,
+            owner: None,
+            changes: &[Change::Act(act)],
+        })
+    }
+
+    #[test]
+    fn a_secret_planted_in_an_act_is_a_violation() {
+        assert_eq!(verdict("drf_1"), Ok(()));
+        let planted = format!("the {}-1 of a node", SECRETS[1]);
+        let found = verdict(&planted).expect_err("planted");
+        assert_eq!(found.invariant, "no secret is in a row");
+    }
+}

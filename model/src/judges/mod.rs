@@ -94,7 +94,8 @@ impl Judges {
                     };
                     self.records.look(&case, &state.house.expected)?;
                     self.idempotency.look(&case)?;
-                    authority::look(&case, &state.house.asked)?;
+                    let entered = self.recovery.entered_at;
+                    authority::look(&case, &state.house.asked, entered)?;
                     disclosure::look(&case)?;
                     self.recovery.look(&case)?;
                     scopes::look(&case)?;

@@ -9,6 +9,7 @@ use bronzeward_core::generation::GenerationPath;
 use bronzeward_core::id::EpochId;
 use bronzeward_core::installation::Installation;
 use bronzeward_core::scope::ScopeState;
+use bronzeward_core::time::DbTime;
 
 use super::case::{Case, SEEN};
 use super::{Verdict, violation};
@@ -22,6 +23,8 @@ pub struct Recovery {
     epochs: BTreeSet<EpochId>,
     /// Recovery starts whose entry has committed.
     entered: BTreeSet<ProcessId>,
+    /// When the last entry committed.
+    pub entered_at: Option<DbTime>,
     /// What a report called orphans, in this state of the database.
     orphans: BTreeSet<GenerationPath>,
 }
@@ -90,6 +93,7 @@ impl Recovery {
                 let said = format!("{}", case.process);
                 return violation("a recovery start enters once", said);
             }
+            self.entered_at = Some(case.now);
             entered(case, after)?;
             return Ok(true);
         }

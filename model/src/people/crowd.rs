@@ -12,6 +12,7 @@ use bronzeward_core::head::Name;
 use bronzeward_core::time::Span;
 
 use super::acts::made;
+use super::doing::Doing;
 use super::hand::{Hand, Person};
 use super::tools::AUTOMATION;
 use super::view::{DraftSeen, MachineSeen, View};
@@ -19,93 +20,6 @@ use crate::hazard::Hazard;
 use crate::run::Run;
 use crate::sched::ProcessId;
 use crate::sim::Sim;
-
-/// What somebody may do, with how often in this seed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Doing {
-    OpenDraft,
-    PutFragment,
-    PutProfile,
-    PutAssignment,
-    DiscardDraft,
-    Import,
-    AbandonIngestion,
-    TakeOverIngestion,
-    ChangeEndpoint,
-    Publish,
-    PlanApply,
-    PlanAdopt,
-    Approve,
-    TakeOverOperation,
-    Account,
-    RevokeIdentity,
-    RevokeApproval,
-    Cancel,
-    Freeze,
-    Unfreeze,
-    Resolve,
-}
-
-impl Doing {
-    pub const ALL: [Doing; 21] = [
-        Doing::OpenDraft,
-        Doing::PutFragment,
-        Doing::PutProfile,
-        Doing::PutAssignment,
-        Doing::DiscardDraft,
-        Doing::Import,
-        Doing::AbandonIngestion,
-        Doing::TakeOverIngestion,
-        Doing::ChangeEndpoint,
-        Doing::Publish,
-        Doing::PlanApply,
-        Doing::PlanAdopt,
-        Doing::Approve,
-        Doing::TakeOverOperation,
-        Doing::Account,
-        Doing::RevokeIdentity,
-        Doing::RevokeApproval,
-        Doing::Cancel,
-        Doing::Freeze,
-        Doing::Unfreeze,
-        Doing::Resolve,
-    ];
-    const AUTHOR: &[(Doing, u32)] = &[
-        (Doing::OpenDraft, 10),
-        (Doing::PutFragment, 20),
-        (Doing::PutProfile, 8),
-        (Doing::PutAssignment, 8),
-        (Doing::DiscardDraft, 3),
-        (Doing::Import, 8),
-        (Doing::AbandonIngestion, 3),
-        (Doing::TakeOverIngestion, 4),
-        (Doing::ChangeEndpoint, 2),
-        (Doing::Freeze, 1),
-    ];
-    const PUBLISHER: &[(Doing, u32)] = &[
-        (Doing::Publish, 20),
-        (Doing::PlanApply, 30),
-        (Doing::PlanAdopt, 10),
-        (Doing::Cancel, 2),
-        (Doing::Freeze, 1),
-    ];
-    const APPROVER: &[(Doing, u32)] = &[
-        (Doing::Approve, 30),
-        (Doing::RevokeApproval, 2),
-        (Doing::Cancel, 1),
-        (Doing::Freeze, 1),
-        (Doing::Unfreeze, 6),
-    ];
-    const ADMIN: &[(Doing, u32)] = &[
-        (Doing::TakeOverOperation, 8),
-        (Doing::Account, 16),
-        (Doing::RevokeIdentity, 1),
-        (Doing::RevokeApproval, 1),
-        (Doing::Cancel, 1),
-        (Doing::Freeze, 1),
-        (Doing::Resolve, 6),
-    ];
-}
 
 /// Everybody comes to work.
 pub fn come(run: &mut Run, sim: &Arc<Sim>, idle: &BTreeSet<Doing>, servers: u32) {
@@ -225,6 +139,7 @@ impl Hand {
             Doing::Freeze => self.freeze_some().await,
             Doing::Unfreeze => self.unfreeze_some().await,
             Doing::Resolve => self.resolve_some().await,
+            Doing::ReportOrphans => self.report_orphans().await,
         };
     }
 

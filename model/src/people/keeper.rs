@@ -17,7 +17,6 @@ use bronzeward_engine::tx::recovery::AccountedScope;
 
 use super::hand::{Ended, Hand, Person};
 use super::view::{KEEPER, View};
-use crate::change::Outside;
 use crate::hazard::Hazard;
 use crate::pg::Eye;
 use crate::pg::restore::Backup;
@@ -155,7 +154,7 @@ impl Keeper {
         if let Some(forgotten) = forgotten {
             self.remember(forgotten).await;
         }
-        self.report().await;
+        self.hand.report_orphans().await;
     }
 
     /// Stops everything, or all but one.
@@ -289,7 +288,7 @@ impl Keeper {
 
     /// One act of recovery, mostly one that is due.
     async fn work(&self, epoch: EpochId) {
-        let hasty = !self.rests() && self.one_in(10);
+        let hasty = !self.rests() && self.one_in(6);
         let Some((machine, scope)) = self.hand.pick(|view| view.scopes()) else {
             return;
         };
@@ -298,7 +297,10 @@ impl Keeper {
                 0 => self.hand.exit_recovery().await,
                 1 => self.hand.decommission(machine).await,
                 2 => self.hand.release_scope(machine).await,
-                _ => return self.report().await,
+                _ => {
+                    self.hand.report_orphans().await;
+                    return;
+                }
             };
             return;
         }
@@ -324,7 +326,7 @@ impl Keeper {
     /// Accounts for a scope by two of its recovery observations: two that bracket the
     /// settle, or at times any two.
     async fn account(&self, machine: MachineId, epoch: EpochId) {
-        let any = !self.rests() && self.one_in(4);
+        let any = !self.rests() && self.one_in(2);
         let picked = {
             let mut state = self.hand.sim.state();
             let state = &mut *state;
@@ -367,15 +369,6 @@ impl Keeper {
         } else {
             self.hand.decommission(machine).await;
         }
-    }
-
-    async fn report(&self) {
-        let Some(report) = self.hand.orphans().await else {
-            return;
-        };
-        let paths = report.orphans.into_iter().flat_map(|of| of.paths);
-        let event = Outside::Orphans(paths.collect());
-        self.hand.sim.state().journal.outside(event);
     }
 }
 

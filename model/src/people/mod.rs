@@ -2,6 +2,7 @@
 
 pub mod acts;
 mod crowd;
+mod doing;
 pub mod hand;
 mod keeper;
 pub mod recovery;
@@ -10,4 +11,5 @@ pub mod tools;
 pub mod view;
 pub mod withdraw;
 
-pub use crowd::{Doing, come};
+pub use crowd::come;
+pub use doing::Doing;

@@ -12,6 +12,7 @@ use bronzeward_engine::tx::recovery::{AccountedScope, ScopeInput, ScopesInput, S
 use super::acts::{RECOVERY, route};
 use super::hand::{EXIT, Ended, Hand, Route, Served, requests, said};
 use crate::call::call;
+use crate::change::Outside;
 use crate::server::{PLANS, SETTLE_FLOOR};
 
 /// What was looked at, as an act states it.
@@ -138,13 +139,18 @@ impl Hand {
         .await
     }
 
-    /// The orphan report of every cluster; none where a step of it failed.
-    pub async fn orphans(&self) -> Option<bronzeward_engine::orphans::Report> {
+    /// The orphan report of every cluster, as the operator's command makes it; none where a
+    /// step of it failed.
+    pub async fn report_orphans(&self) -> Option<()> {
         let server = self.server()?;
         let id = server.id;
         let found = call(&self.sim, id, async move {
             bronzeward_engine::orphans::report(&server.db, &*server.orphans, None).await
         });
-        found.await?.ok()
+        let report = found.await?.ok()?;
+        let paths = report.orphans.into_iter().flat_map(|of| of.paths);
+        let event = Outside::Orphans(paths.collect());
+        self.sim.state().journal.outside(event);
+        Some(())
     }
 }

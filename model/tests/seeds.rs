@@ -95,7 +95,7 @@ const DROPPED: [(Rule, &str); 7] = [
     ),
     (
         Rule::EveryAttemptAccounted,
-        "nothing is sent beside an unaccounted attempt",
+        "one more request is safe where it is said to be",
     ),
     (Rule::AtLeastOneAttempt, "an end fits its attempts"),
 ];

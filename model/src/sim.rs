@@ -15,7 +15,7 @@ use crate::faults::{Fault, Faults};
 use crate::journal::Journal;
 use crate::pg::session::FINDING_OUT;
 use crate::pg::{Database, Knot, Lockable, Released, TxId};
-use crate::sched::{ProcessId, Sched};
+use crate::sched::{Leaf, ProcessId, Sched};
 use crate::trace::Trace;
 
 pub struct Sim {
@@ -129,6 +129,24 @@ impl State {
         } = self;
         let released = db.fail(id, why, journal, rng);
         self.go_on(released);
+    }
+
+    /// Goes on with a transaction's request for a lock, once it is woken: none where it has
+    /// the lock, else what it waits at next.
+    pub fn resume<'s>(&mut self, sim: &'s Sim, id: TxId) -> Option<Leaf<'s>> {
+        let mut parked = None;
+        let Self { sched, db, rng, .. } = self;
+        let park = || {
+            let (leaf, name) = Leaf::parked(sim, sched);
+            parked = Some(leaf);
+            name
+        };
+        let (_, released) = db.locks.resume(id, park, |among| rng.usize(0..among));
+        self.go_on(released);
+        if parked.is_some() {
+            self.break_circle(id);
+        }
+        parked
     }
 
     /// Who has been set free goes on; who waits for another now may have closed a circle.

@@ -325,6 +325,36 @@ impl Locks {
         self.go_on(freed, choose)
     }
 
+    /// Goes on with a request for a row that was woken before it had looked at the row.
+    pub fn resume(
+        &mut self,
+        tx: TxId,
+        leaf: impl FnOnce() -> LeafId,
+        choose: impl FnMut(usize) -> usize,
+    ) -> (Asked, Released) {
+        let mut freed = Vec::new();
+        let Some(mut waiting) = self.waiting.remove(&tx) else {
+            return (Asked::Granted, Released::default());
+        };
+        let mut asked = Asked::Granted;
+        if let Some(request) = &mut waiting.row {
+            loop {
+                match self.advance(tx, waiting.mode, request, &mut freed) {
+                    Step::Granted => break,
+                    Step::Follows => {}
+                    Step::Waits(on) => {
+                        waiting.on = on;
+                        waiting.leaf = leaf();
+                        self.waiting.insert(tx, waiting);
+                        asked = Asked::Waits;
+                        break;
+                    }
+                }
+            }
+        }
+        (asked, self.go_on(freed, choose))
+    }
+
     /// Takes those that have been set free as far as they come.
     fn go_on(&mut self, mut freed: Vec<TxId>, mut choose: impl FnMut(usize) -> usize) -> Released {
         let mut released = Released::default();
@@ -337,6 +367,13 @@ impl Locks {
                 released.woken.push(waiting.leaf);
                 continue;
             };
+            // It may look at its row only when it runs: others may come before it.
+            if choose(2) == 0 {
+                released.woken.push(waiting.leaf);
+                waiting.on = On::Nothing;
+                self.waiting.insert(tx, waiting);
+                continue;
+            }
             match self.advance(tx, waiting.mode, request, &mut freed) {
                 Step::Granted => released.woken.push(waiting.leaf),
                 Step::Waits(on) => {

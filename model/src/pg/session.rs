@@ -230,7 +230,7 @@ impl Session {
     ) -> Result<(), StoreError> {
         let id = self.id()?;
         let sim = Arc::clone(&self.sim);
-        let leaf = {
+        let mut leaf = {
             let mut state = sim.state();
             self.usable(&mut state)?;
             let state = &mut *state;
@@ -256,9 +256,18 @@ impl Session {
                 _ => return Ok(()),
             }
         };
-        leaf.await;
-        let mut state = sim.state();
-        self.usable(&mut state)
+        loop {
+            leaf.await;
+            let again = {
+                let mut state = sim.state();
+                self.usable(&mut state)?;
+                state.resume(&sim, id)
+            };
+            match again {
+                Some(parked) => leaf = parked,
+                None => return Ok(()),
+            }
+        }
     }
 
     /// A row's lock.

@@ -65,7 +65,7 @@ fn op() -> impl Strategy<Value = Op> {
         1 => (new(), new()).prop_map(|(of, uuid)| Op::NewMachine(of, uuid)),
         1 => (new(), new()).prop_map(|(of, named)| Op::NewHead(of, named)),
         1 => (of(), of()).prop_map(|(draft, head)| Op::EntryOf(draft, head)),
-        1 => of().prop_map(|of| Op::Event(of)),
+        1 => of().prop_map(Op::Event),
         1 => (of(), 8..=9_u8).prop_map(|(of, act)| Op::Append(of, Some(act))),
         1 => new().prop_map(Op::NewAct),
         1 => prop::sample::select(vec![&[1_i64] as &[i64], &[1, 2], &[2]]).prop_map(|versions| Op::Seed(1, versions)),

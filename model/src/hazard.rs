@@ -57,14 +57,15 @@ impl Hazard {
         Hazard::ALL.into_iter().find(|hazard| hazard.name() == name)
     }
 
-    /// A quarter of the seeds is about nothing in particular, another about restores.
+    /// A sixth of the seeds is about nothing in particular, another about leases, a quarter
+    /// about restores.
     pub fn drawn(rng: &mut fastrand::Rng) -> Self {
         match rng.u32(0..12) {
-            0..=2 => Hazard::Uniform,
+            0..=1 => Hazard::Uniform,
             3 => Hazard::Drifts,
             4 => Hazard::Withdrawals,
             5 => Hazard::Freezes,
-            6 => Hazard::Leases,
+            2 | 6 => Hazard::Leases,
             7 => Hazard::Locks,
             8 => Hazard::Landings,
             _ => Hazard::Restores,
@@ -103,8 +104,7 @@ impl Hazard {
     /// settle, an accounting and an end; a lease lapses.
     pub const fn patience(self) -> u64 {
         match self {
-            Hazard::Landings | Hazard::Drifts => 4,
-            Hazard::Leases => 2,
+            Hazard::Landings | Hazard::Drifts | Hazard::Leases => 4,
             _ => 1,
         }
     }

@@ -57,7 +57,7 @@ pub const DEFECTS: &[(Defect, &str)] = &[
     ),
     (
         Defect::RecordNotWritten,
-        "an act has its idempotency record",
+        "an effect has its act and its record",
     ),
     (Defect::DraftNotCounted, "revisions go up by one"),
     (

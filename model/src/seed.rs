@@ -4,6 +4,7 @@
 //! A run is a function of its seed, the rules and the genesis. Never in this module: what is
 //! judged.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -93,18 +94,39 @@ pub struct Outcome {
 }
 
 thread_local! {
-    /// Where this thread's last panic was.
-    static PANICKED: std::cell::RefCell<String> = const { std::cell::RefCell::new(String::new()) };
+    /// Where this thread's last panic was, while a world runs on it.
+    static PANICKED: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// A panic of a world is its outcome: it is kept, with its place, and not printed.
+/// A panic of a world is its outcome: it is kept, with its place, and not printed. One outside
+/// of a world goes on to whoever printed panics before.
 pub fn keep_panics() {
-    std::panic::set_hook(Box::new(|panic| {
+    let before = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
         let place = panic
             .location()
             .map(|at| format!("at {}:{}", at.file(), at.line()));
-        PANICKED.with(|kept| *kept.borrow_mut() = place.unwrap_or_default());
+        let of_a_world = PANICKED.with_borrow_mut(|kept| {
+            let kept = kept.as_mut()?;
+            *kept = place.unwrap_or_default();
+            Some(())
+        });
+        if of_a_world.is_none() {
+            before(panic);
+        }
     }));
+}
+
+/// Runs a world on this thread; what it panicked with, and where, if it did.
+pub fn in_a_world<T>(act: impl FnOnce() -> T) -> Result<T, String> {
+    PANICKED.set(Some(String::new()));
+    let ended = catch_unwind(AssertUnwindSafe(act));
+    let place = PANICKED.take().unwrap_or_default();
+    ended.map_err(|panic| {
+        let text = panic.downcast_ref::<String>().map(String::as_str);
+        let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
+        format!("panicked: {} {place}", text.unwrap_or("without words"))
+    })
 }
 
 /// The most steps of the healed phase.
@@ -117,11 +139,8 @@ const QUIET: Span = Span::seconds(900);
 /// Runs a seed.
 pub fn run(genesis: &Genesis, seed: u64, setting: &Setting) -> Outcome {
     let sim = Sim::new(seed, setting.rules, setting.traced);
-    let ended = catch_unwind(AssertUnwindSafe(|| phases(genesis, &sim, setting)));
-    let (end, steps) = match ended {
-        Ok(ended) => ended,
-        Err(panic) => (End::Error(words(&*panic)), 0),
-    };
+    let ended = in_a_world(|| phases(genesis, &sim, setting));
+    let (end, steps) = ended.unwrap_or_else(|panic| (End::Error(panic), 0));
     let state = sim.state();
     Outcome {
         seed,
@@ -132,14 +151,6 @@ pub fn run(genesis: &Genesis, seed: u64, setting: &Setting) -> Outcome {
         seen: state.outside.seen.clone(),
         trace: state.trace.text().to_owned(),
     }
-}
-
-/// What a panic said, and where it was.
-pub fn words(panic: &(dyn std::any::Any + Send)) -> String {
-    let text = panic.downcast_ref::<String>().map(String::as_str);
-    let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
-    let place = PANICKED.with(|place| place.take());
-    format!("panicked: {} {place}", text.unwrap_or("without words"))
 }
 
 fn phases(genesis: &Genesis, sim: &Arc<Sim>, setting: &Setting) -> (End, u64) {

@@ -384,5 +384,6 @@ pub const WITNESSES: &[Witness] = rows! {
     "taken over before the attempt", [AttemptByOwner], MOVED, Committed, taken_over;
     "another start of the same instance", [FenceOwner], MOVED, Committed, owned_by_another_start;
     "taken over and taken back", [FenceGeneration], OWNER, Committed, taken_back;
-    "of the epoch before a recovery", [FenceEpoch], OWNER, Committed, of_a_new_epoch;
+    "of the epoch before a recovery", [FenceEpoch], "nothing from another epoch goes on",
+        Committed, of_a_new_epoch;
 };

@@ -4,7 +4,6 @@
 //! look after every step, as in a sweep. Never in this module: what a witness is for.
 
 use std::future::Future;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bronzeward_core::time::{DbTime, Span};
@@ -16,7 +15,7 @@ use crate::people::hand::{Ended, Hand, Person};
 use crate::pg::{Eye, Row, Table, Tables};
 use crate::run::{Run, Stepped};
 use crate::sched::ProcessId;
-use crate::seed::{End, words};
+use crate::seed::{End, in_a_world};
 use crate::server::{Loops, Server, bring_up};
 use crate::sim::{Sim, State};
 
@@ -73,10 +72,10 @@ pub fn play(genesis: &Genesis, rules: Without, act: fn(&mut Stage) -> Step) -> E
         sim,
         judges,
     };
-    match catch_unwind(AssertUnwindSafe(|| act(&mut stage))) {
+    match in_a_world(|| act(&mut stage)) {
         Ok(Ok(())) => End::Clean,
         Ok(Err(end)) => end,
-        Err(panic) => End::Error(words(&*panic)),
+        Err(panic) => End::Error(panic),
     }
 }
 

@@ -2,7 +2,6 @@
 //!
 //! Every one calls the engine's own. Never in this module: a premise of one rule.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use bronzeward_core::comparison::ArtifactCheck;
@@ -380,7 +379,6 @@ impl Stage {
 }
 
 const PUBLISHERS: &[Role] = &[Role::Publisher, Role::Approver];
-const APPROVERS: &[Role] = &[Role::Approver];
 const ADMINS: &[Role] = &[Role::RecoveryAdmin];
 
 const fn route(name: &'static str, roles: &'static [Role]) -> Route {
@@ -394,57 +392,19 @@ const fn route(name: &'static str, roles: &'static [Role]) -> Route {
 }
 
 pub async fn revoke_approval(hand: Hand, approval: ApprovalId) -> Ended {
-    let route = route("revoke approval", APPROVERS);
-    hand.ask(route, &format!("{approval}"), move |server, admitted| {
-        Box::pin(async move {
-            let asked = requests(&server);
-            let done = asked.revoke_approval(&admitted, approval, "again", |_| said(approval));
-            done.await
-        })
-    })
-    .await
+    hand.revoke_approval(approval).await
 }
 
 pub async fn cancel_plan(hand: Hand, plan: PlanId) -> Ended {
-    let held: BTreeSet<Role> = [Role::Publisher].into();
-    let route = route("cancel plan", PUBLISHERS);
-    hand.ask(route, &format!("{plan}"), move |server, admitted| {
-        let held = held.clone();
-        Box::pin(async move {
-            let asked = requests(&server);
-            let done = asked.cancel_plan(&admitted, plan, &held, "not now", |_| said(plan));
-            done.await
-        })
-    })
-    .await
+    hand.cancel(plan).await
 }
 
 pub async fn freeze(hand: Hand, machine: MachineId) -> Ended {
-    let route = route("freeze machine", ADMINS);
-    hand.ask(route, &format!("{machine}"), move |server, admitted| {
-        Box::pin(async move {
-            let asked = requests(&server);
-            asked
-                .freeze_machine(&admitted, machine, Some("wait"), |_| said(machine))
-                .await
-        })
-    })
-    .await
+    hand.freeze(machine).await
 }
 
 pub async fn resolve(hand: Hand, operation: OperationId) -> Ended {
-    let route = route("resolve operation", ADMINS);
-    hand.ask(route, &format!("{operation}"), move |server, admitted| {
-        Box::pin(async move {
-            let asked = requests(&server);
-            asked
-                .resolve_operation(&admitted, operation, "nothing was sent", |resolved| {
-                    said(resolved.operation.id)
-                })
-                .await
-        })
-    })
-    .await
+    hand.resolve(operation).await
 }
 
 /// A plan with lengths of its own; with all defaults it is what people ask for.

@@ -19,7 +19,7 @@ static GENESIS: LazyLock<Genesis> = LazyLock::new(|| {
 /// Seeds of the gate.
 const SEEDS: u64 = 300;
 
-// covers-part: MOD-1 (a seed's whole trace is the same in two runs)
+// covers: MOD-1
 #[test]
 fn a_seed_makes_the_same_bytes_twice() {
     let setting = Setting {

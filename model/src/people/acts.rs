@@ -345,16 +345,23 @@ impl Hand {
 
     pub async fn plan(&self, release: ReleaseId, machine: MachineId, adopt: bool) -> Ended {
         let bits = self.sim.state().rng.u64(..);
+        let input = PlanInput {
+            release,
+            machine,
+            adopt,
+            requested: Requested::default(),
+        };
+        self.plan_with(input, &format!("{release} {machine} {bits}"))
+            .await
+    }
+
+    /// A plan with lengths of its own; `text` is what makes the request itself.
+    pub async fn plan_with(&self, input: PlanInput, text: &str) -> Ended {
         self.ask(
             normally(route("plan", PUBLISHERS, false)),
-            &format!("{release} {machine} {bits}"),
+            text,
             move |server, admitted| {
-                let input = PlanInput {
-                    release,
-                    machine,
-                    adopt,
-                    requested: Requested::default(),
-                };
+                let input = input.clone();
                 Box::pin(async move {
                     let planner = Planner {
                         requests: requests(&server),
@@ -447,13 +454,23 @@ impl Hand {
             0 => BTreeMap::new(),
             _ => BTreeMap::from([("explanation".to_owned(), "looked".to_owned())]),
         };
-        let input = AccountingInput {
+        self.account_with(AccountingInput {
             operation,
             attempt,
             start,
             end,
             facts,
-        };
+        })
+        .await
+    }
+
+    pub async fn account_with(&self, input: AccountingInput) -> Ended {
+        let AccountingInput {
+            attempt,
+            start,
+            end,
+            ..
+        } = input;
         self.ask(
             route("account", RECOVERY, true),
             &format!("{attempt} {start} {end}"),

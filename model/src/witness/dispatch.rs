@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use super::Witness;
 use super::stage::{ADMIN, APPROVER, PUBLISHER, Stage, Step};
-use super::steps::{self, Subject};
+use super::steps::Subject;
 use crate::ports::node;
 use crate::server::Server;
 
@@ -81,8 +81,8 @@ fn dispatch(stage: &mut Stage, at: Moment, premise: Premise) -> Step {
 fn cancelled(stage: &mut Stage, play: &mut Play) -> Step {
     let plan = play.subject.plan;
     stage
-        .asked(&play.desk, PUBLISHER, move |hand| {
-            steps::cancel_plan(hand, plan)
+        .asked(&play.desk, PUBLISHER, move |hand| async move {
+            hand.cancel(plan).await
         })
         .map(drop)
 }
@@ -90,8 +90,8 @@ fn cancelled(stage: &mut Stage, play: &mut Play) -> Step {
 fn revoked(stage: &mut Stage, play: &mut Play) -> Step {
     let approval = play.subject.approval;
     stage
-        .asked(&play.desk, APPROVER, move |hand| {
-            steps::revoke_approval(hand, approval)
+        .asked(&play.desk, APPROVER, move |hand| async move {
+            hand.revoke_approval(approval).await
         })
         .map(drop)
 }
@@ -121,7 +121,9 @@ fn another_desired(stage: &mut Stage, play: &mut Play) -> Step {
 fn frozen(stage: &mut Stage, play: &mut Play) -> Step {
     let machine = play.subject.machine;
     stage
-        .asked(&play.desk, ADMIN, move |hand| steps::freeze(hand, machine))
+        .asked(&play.desk, ADMIN, move |hand| async move {
+            hand.freeze(machine).await
+        })
         .map(drop)
 }
 

@@ -10,10 +10,10 @@ use bronzeward_core::plan::PlanOperation;
 use bronzeward_core::revision::TimelineRevision;
 use bronzeward_core::time::Span;
 use bronzeward_engine::ports::node::{ApplyAnswer, NodeCode};
-use bronzeward_engine::tx::dispatch::Owned;
+use bronzeward_engine::tx::dispatch::{AccountingInput, Owned};
 
 use super::stage::{ADMIN, PUBLISHER, Stage, Step};
-use super::steps::{self, Named, Subject};
+use super::steps::Subject;
 use super::{Witness, rows};
 use crate::ports::node;
 use crate::seed::End;
@@ -157,8 +157,8 @@ fn undecided(stage: &mut Stage, happens: fn(&mut Stage, &Sent) -> Step) -> Step 
 fn cancelled(stage: &mut Stage, sent: &Sent) -> Step {
     let plan = sent.subject.plan;
     stage
-        .asked(&sent.desk, PUBLISHER, move |hand| {
-            steps::cancel_plan(hand, plan)
+        .asked(&sent.desk, PUBLISHER, move |hand| async move {
+            hand.cancel(plan).await
         })
         .map(drop)
 }
@@ -166,7 +166,9 @@ fn cancelled(stage: &mut Stage, sent: &Sent) -> Step {
 fn frozen(stage: &mut Stage, sent: &Sent) -> Step {
     let machine = sent.subject.machine;
     stage
-        .asked(&sent.desk, ADMIN, move |hand| steps::freeze(hand, machine))
+        .asked(&sent.desk, ADMIN, move |hand| async move {
+            hand.freeze(machine).await
+        })
         .map(drop)
 }
 
@@ -265,8 +267,8 @@ fn resolved_with_an_attempt(stage: &mut Stage) -> Step {
     answer(stage, &sent, ResponseClass::Answered)?;
     let operation = sent.owned.operation;
     stage
-        .asked(&sent.desk, ADMIN, move |hand| {
-            steps::resolve(hand, operation)
+        .asked(&sent.desk, ADMIN, move |hand| async move {
+            hand.resolve(operation).await
         })
         .map(drop)
 }
@@ -289,7 +291,9 @@ fn frozen_before_it_sent(stage: &mut Stage) -> Step {
         return Err(End::Error("a lapsed takeover".to_owned()));
     };
     let machine = subject.machine;
-    stage.asked(&desk, ADMIN, move |hand| steps::freeze(hand, machine))?;
+    stage.asked(&desk, ADMIN, move |hand| async move {
+        hand.freeze(machine).await
+    })?;
     stage.judge_operation(&desk, &owned).map(drop)
 }
 
@@ -336,8 +340,8 @@ fn ended(stage: &mut Stage) -> Step {
     };
     let row = stage.operation(owned.operation)?;
     let approval = subject.approval;
-    stage.asked(&desk, super::stage::APPROVER, move |hand| {
-        steps::revoke_approval(hand, approval)
+    stage.asked(&desk, super::stage::APPROVER, move |hand| async move {
+        hand.revoke_approval(approval).await
     })?;
     stage.judge_operation(&desk, &owned)?;
     stage.pass(LEASE + Span::seconds(1))?;
@@ -387,15 +391,18 @@ fn accounted(stage: &mut Stage, as_told: Brackets) -> Step {
     stage.pass(as_told.second)?;
     let end = stage.observe(&server, &subject, &owned, as_told.purpose)?;
     stage.pass(as_told.decided)?;
-    let named = Named {
+    let words = (!as_told.changed).then(|| ("explanation".to_owned(), "looked".to_owned()));
+    let input = AccountingInput {
         operation: owned.operation,
         attempt: sent.attempt,
         start: start.started.id,
         end: end.started.id,
-        explained: !as_told.changed,
+        facts: words.into_iter().collect(),
     };
     stage
-        .asked(&sent.desk, ADMIN, move |hand| steps::account(hand, named))
+        .asked(&sent.desk, ADMIN, move |hand| async move {
+            hand.account_with(input).await
+        })
         .map(drop)
 }
 

@@ -7,7 +7,7 @@ use bronzeward_core::scope::ScopeState;
 use bronzeward_engine::tx::plans::PlanInput;
 
 use super::stage::{APPROVER, PUBLISHER, Stage, Step};
-use super::steps::{self, Subject};
+use super::steps::Subject;
 use super::{Witness, rows};
 use crate::people::acts::made;
 use crate::people::hand::Person;
@@ -30,7 +30,9 @@ fn planned(
         adopt,
         requested,
     };
-    let ended = stage.asked(&desk, PUBLISHER, move |hand| steps::plan(hand, input))?;
+    let ended = stage.asked(&desk, PUBLISHER, move |hand| async move {
+        hand.plan_with(input, "planned").await
+    })?;
     Ok(made::<kind::Plan>(&ended))
 }
 

@@ -1,4 +1,4 @@
-//! Steps that schedules are made of: a controller's of one plan, each by itself, and acts.
+//! Steps that schedules are made of: a controller's of one plan, each by itself.
 //!
 //! Every one calls the engine's own. Never in this module: a premise of one rule.
 
@@ -12,7 +12,6 @@ use bronzeward_core::id::{
 use bronzeward_core::observation::{Observation, Purpose};
 use bronzeward_core::operation::OperationState;
 use bronzeward_core::plan::Binding;
-use bronzeward_core::principal::Role;
 use bronzeward_core::revision::TimelineRevision;
 use bronzeward_core::secret::Plaintext;
 use bronzeward_engine::observe::Wanted;
@@ -21,19 +20,17 @@ use bronzeward_engine::ports::provider::ExecutorSecrets as _;
 use bronzeward_engine::rows::{OperationRow, SourceRevisionId};
 use bronzeward_engine::tx::Failure;
 use bronzeward_engine::tx::dispatch::{
-    AccountingInput, Checked, Evidence, Judged, Owned, Refused, commit, judge, record_attempt,
-    record_check, record_not_admitted, record_response, take_over_lapsed,
+    Checked, Evidence, Judged, Owned, Refused, commit, judge, record_attempt, record_check,
+    record_not_admitted, record_response, take_over_lapsed,
 };
-use bronzeward_engine::tx::plans::{PlanInput, Planner};
 use bronzeward_engine::world::Permit;
 
 use super::stage::{Stage, Step};
-use crate::people::hand::{Ended, Hand, Route, Served, requests, said};
 use crate::pg::Eye;
 use crate::ports::provider::SimExecutor;
 use crate::ports::{node, renderer};
 use crate::seed::End;
-use crate::server::{LEASE, PLANS, SETTLE_FLOOR, Server};
+use crate::server::{LEASE, Server};
 use crate::store::execution::Drift;
 
 const SEEN: Eye = Eye::COMMITTED;
@@ -376,99 +373,4 @@ impl Stage {
         });
         row.ok_or_else(|| failed("no such operation"))
     }
-}
-
-const PUBLISHERS: &[Role] = &[Role::Publisher, Role::Approver];
-const ADMINS: &[Role] = &[Role::RecoveryAdmin];
-
-const fn route(name: &'static str, roles: &'static [Role]) -> Route {
-    Route {
-        name,
-        roles,
-        human_only: false,
-        served: Served::AfterEntry,
-        if_match: None,
-    }
-}
-
-pub async fn revoke_approval(hand: Hand, approval: ApprovalId) -> Ended {
-    hand.revoke_approval(approval).await
-}
-
-pub async fn cancel_plan(hand: Hand, plan: PlanId) -> Ended {
-    hand.cancel(plan).await
-}
-
-pub async fn freeze(hand: Hand, machine: MachineId) -> Ended {
-    hand.freeze(machine).await
-}
-
-pub async fn resolve(hand: Hand, operation: OperationId) -> Ended {
-    hand.resolve(operation).await
-}
-
-/// A plan with lengths of its own; with all defaults it is what people ask for.
-pub async fn plan(hand: Hand, input: PlanInput) -> Ended {
-    let route = route("plan", PUBLISHERS);
-    let text = format!("{} {} {}", input.release, input.machine, input.adopt);
-    hand.ask(route, &text, move |server, admitted| {
-        let input = input.clone();
-        Box::pin(async move {
-            let planner = Planner {
-                requests: requests(&server),
-                renderer: Some(&*server.renderer),
-                limits: PLANS,
-            };
-            planner
-                .create_plan(&admitted, &input, |row| said(row.plan.binding().id))
-                .await
-        })
-    })
-    .await
-}
-
-/// What a lost answer's accounting names.
-#[derive(Clone, Copy)]
-pub struct Named {
-    pub operation: OperationId,
-    pub attempt: AttemptId,
-    pub start: ObservationId,
-    pub end: ObservationId,
-    /// Whether a changed resource is explained.
-    pub explained: bool,
-}
-
-pub async fn account(hand: Hand, named: Named) -> Ended {
-    let route = route("account", ADMINS);
-    let Named {
-        operation,
-        attempt,
-        start,
-        end,
-        explained,
-    } = named;
-    let words = explained.then(|| ("explanation".to_owned(), "looked".to_owned()));
-    let input = AccountingInput {
-        operation,
-        attempt,
-        start,
-        end,
-        facts: words.into_iter().collect(),
-    };
-    hand.ask(
-        route,
-        &format!("{attempt} {end}"),
-        move |server, admitted| {
-            let input = input.clone();
-            Box::pin(async move {
-                let asked = requests(&server);
-                asked
-                    .account_attempt(&admitted, &input, SETTLE_FLOOR, |row| {
-                        said(row.operation.id)
-                    })
-                    .await
-            })
-        },
-    )
-    .await
 }

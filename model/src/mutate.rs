@@ -13,6 +13,7 @@ use bronzeward_without::Without;
 use crate::genesis::Genesis;
 use crate::planted::DEFECTS;
 use crate::seed::{End, Setting};
+use crate::witness::Witness;
 use crate::{sweep, witness};
 
 /// What became of a dropped rule.
@@ -158,29 +159,30 @@ fn shown(fate: &Fate) -> String {
 /// A witness names the smallest combination that fails; the sweep drops every rule that the
 /// registry says hides this one.
 fn fate_with_masks(genesis: &Genesis, rule: Rule, seeds: u64) -> Fate {
-    for witness in witness::of(rule) {
-        if let Ok(violation) = witness::caught(genesis, witness) {
-            return Fate::Caught {
-                invariant: violation.invariant.to_owned(),
-                by: format!("witness {}", witness.name),
-            };
-        }
-    }
-    match rule.masked_by() {
+    witnessed(genesis, witness::of(rule)).unwrap_or_else(|| match rule.masked_by() {
         [] => Fate::Missed,
         _ => fate(genesis, rule, Without::rule(rule), seeds),
-    }
+    })
+}
+
+/// Caught by the first of these witnesses that catches.
+fn witnessed(
+    genesis: &Genesis,
+    mut witnesses: impl Iterator<Item = &'static Witness>,
+) -> Option<Fate> {
+    witnesses.find_map(|witness| {
+        let violation = witness::caught(genesis, witness).ok()?;
+        Some(Fate::Caught {
+            invariant: violation.invariant.to_owned(),
+            by: format!("witness {}", witness.name),
+        })
+    })
 }
 
 fn fate(genesis: &Genesis, rule: Rule, rules: Without, seeds: u64) -> Fate {
-    for witness in witness::of(rule) {
-        let dropped = witness.rules.iter().all(|rule| rules.drops(*rule));
-        if dropped && let Ok(violation) = witness::caught(genesis, witness) {
-            return Fate::Caught {
-                invariant: violation.invariant.to_owned(),
-                by: format!("witness {}", witness.name),
-            };
-        }
+    let drops = |witness: &&Witness| witness.rules.iter().all(|rule| rules.drops(*rule));
+    if let Some(fate) = witnessed(genesis, witness::of(rule).filter(drops)) {
+        return fate;
     }
     let setting = Setting {
         rules,

@@ -56,6 +56,30 @@ pub fn threads() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
+/// Runs seeds in their order on every core, as long as they are below `until`.
+fn each(
+    genesis: &Genesis,
+    from: u64,
+    until: &AtomicU64,
+    setting: &Setting,
+    take: &(dyn Fn(Outcome) + Sync),
+) {
+    let next = AtomicU64::new(from);
+    std::thread::scope(|scope| {
+        for _ in 0..threads() {
+            scope.spawn(|| {
+                loop {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed >= until.load(Ordering::Relaxed) {
+                        return;
+                    }
+                    take(run(genesis, seed, setting));
+                }
+            });
+        }
+    });
+}
+
 /// Runs the seeds of a range; `tell` is called now and then with how many are done.
 pub fn sweep(
     genesis: &Genesis,
@@ -63,49 +87,34 @@ pub fn sweep(
     setting: &Setting,
     tell: &(dyn Fn(u64) + Sync),
 ) -> Report {
-    let next = AtomicU64::new(seeds.start);
-    let done = AtomicU64::new(0);
     let whole = Mutex::new(Report::default());
-    std::thread::scope(|scope| {
-        for _ in 0..threads() {
-            scope.spawn(|| {
-                let mut report = Report::default();
-                loop {
-                    let seed = next.fetch_add(1, Ordering::Relaxed);
-                    if seed >= seeds.end {
-                        break;
-                    }
-                    report.join(run(genesis, seed, setting).into());
-                    let done = done.fetch_add(1, Ordering::Relaxed) + 1;
-                    if done.is_multiple_of(100) {
-                        tell(done);
-                    }
-                }
-                let mut whole = whole.lock().unwrap_or_else(PoisonError::into_inner);
-                whole.join(report);
-            });
+    let until = AtomicU64::new(seeds.end);
+    each(genesis, seeds.start, &until, setting, &|outcome| {
+        let mut whole = whole.lock().unwrap_or_else(PoisonError::into_inner);
+        whole.join(outcome.into());
+        if whole.seeds.is_multiple_of(100) {
+            tell(whole.seeds);
         }
     });
     whole.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Seeds looked at together before a first catch ends the search.
-const CHUNK: u64 = 64;
-
-/// The first seed of a range that is not clean, and how it ended.
+/// The first seed of a range that is not clean, and how it ended. No seed begins after it;
+/// those before it that have begun end, so that it is the first whoever was faster.
 pub fn first(
     genesis: &Genesis,
     seeds: std::ops::Range<u64>,
     setting: &Setting,
 ) -> Option<(u64, End)> {
-    let mut from = seeds.start;
-    while from < seeds.end {
-        let until = seeds.end.min(from + CHUNK);
-        let report = sweep(genesis, from..until, setting, &|_| {});
-        if let Some((seed, end)) = report.failed.into_iter().next() {
-            return Some((seed, end));
+    let found = Mutex::new(BTreeMap::new());
+    let until = AtomicU64::new(seeds.end);
+    each(genesis, seeds.start, &until, setting, &|outcome| {
+        if outcome.end != End::Clean {
+            until.fetch_min(outcome.seed, Ordering::Relaxed);
+            let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
+            found.insert(outcome.seed, outcome.end);
         }
-        from = until;
-    }
-    None
+    });
+    let found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+    found.into_iter().next()
 }

@@ -106,7 +106,6 @@ impl Judges {
                     published::look(&case)?;
                     evidence::look(&case)?;
                     verdicts::look(&case)?;
-                    accountings::look(&case)?;
                     adoptions::look(&case)?;
                     drifts::look(&case)?;
                     self.nodes.look(&case)?;

@@ -20,10 +20,10 @@ use bronzeward_core::time::Span;
 use bronzeward_engine::authenticate::{Authenticator, NotAuthenticated};
 use bronzeward_engine::request::{Admitted, Answer, Refused, Rendered, Requests};
 
+use super::view::View;
 use crate::call::call;
 use crate::change::{Answered, Outside};
 use crate::faults::Fault;
-use crate::pg::Eye;
 use crate::ports::runtime::human_token;
 use crate::sched::{Leaf, Wait};
 use crate::server::{Asking, Server};
@@ -206,13 +206,8 @@ impl Hand {
     fn expected(&self, route: Route) -> Option<EpochId> {
         let mut state = self.sim.state();
         let says = state.rng.u32(0..3) == 0 && route.served != Served::Entry;
-        let row = state
-            .db
-            .tables
-            .authoring
-            .installation
-            .get(Eye::COMMITTED, &());
-        row.map(|row| row.epoch).filter(|_| says)
+        let installation = View(&state.db.tables).installation();
+        installation.map(|(epoch, _)| epoch).filter(|_| says)
     }
 
     /// An automation's token, or a fresh one of the identity provider's.

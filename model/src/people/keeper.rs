@@ -18,13 +18,12 @@ use bronzeward_engine::tx::recovery::AccountedScope;
 use super::hand::{Ended, Hand, Person};
 use super::view::{KEEPER, View};
 use crate::hazard::Hazard;
-use crate::pg::Eye;
 use crate::pg::restore::Backup;
 use crate::ports::provider::Contents;
 use crate::run::Run;
 use crate::sched::ProcessId;
 use crate::server::{Order, PLANS, SETTLE_FLOOR, Server};
-use crate::sim::{Sim, State};
+use crate::sim::Sim;
 
 /// The keeper comes to work, where the seed is about restores.
 pub fn come(run: &mut Run, sim: &Arc<Sim>, servers: u32) {
@@ -67,17 +66,6 @@ struct Forgotten {
 /// How long a forgotten process stands still at most: mostly until after the entry. It keeps
 /// its locks meanwhile, so that the entry may have to wait for it.
 const STILL: Span = Span::seconds(30);
-
-/// The installation as it is committed.
-fn installation(state: &State) -> Option<(EpochId, bool)> {
-    let row = state
-        .db
-        .tables
-        .authoring
-        .installation
-        .get(Eye::COMMITTED, &());
-    row.map(|row| (row.epoch, row.recovery_mode))
-}
 
 impl Keeper {
     fn rests(&self) -> bool {
@@ -134,7 +122,9 @@ impl Keeper {
         let before = {
             let mut state = self.hand.sim.state();
             state.db.down = false;
-            installation(&state).map(|(epoch, _)| epoch)
+            View(&state.db.tables)
+                .installation()
+                .map(|(epoch, _)| epoch)
         };
         let entry = EntryRequest {
             restored,
@@ -242,7 +232,7 @@ impl Keeper {
             }
             // How it ended is asked of the database, as for any lost answer.
             let _asked: Ended = self.hand.enter_recovery(entry.clone()).await;
-            let now = installation(&self.hand.sim.state());
+            let now = View(&self.hand.sim.state().db.tables).installation();
             if now.is_some_and(|(epoch, recovery)| recovery && Some(epoch) != before) {
                 if self.one_in(3) {
                     // Under another key, by somebody who did not hear of the first.
@@ -273,7 +263,7 @@ impl Keeper {
                 .await;
             let (closed, recovering) = {
                 let state = self.hand.sim.state();
-                (state.house.closed, installation(&state))
+                (state.house.closed, View(&state.db.tables).installation())
             };
             let Some((epoch, recovering)) = recovering else {
                 return;

@@ -70,6 +70,12 @@ impl View<'_> {
             .collect()
     }
 
+    /// The epoch, and whether recovery mode is in effect.
+    pub fn installation(&self) -> Option<(EpochId, bool)> {
+        let row = self.0.authoring.installation.get(SEEN, &());
+        row.map(|row| (row.epoch, row.recovery_mode))
+    }
+
     pub fn machine(&self, id: MachineId) -> Option<MachineSeen> {
         self.machines().into_iter().find(|seen| seen.id == id)
     }

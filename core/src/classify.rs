@@ -469,7 +469,7 @@ pub(crate) mod tests {
         );
     }
 
-    // covers-part: EaR-CLS-1 (each condition with its rule dropped)
+    // covers: EaR-CLS-1 (with the tests below it; as recorded, it is the workflows' own tests')
     #[test]
     fn each_condition_of_a_completion_is_needed_and_its_rule_alone_lets_it_go() {
         let completion = |basis| reading(Purpose::Completion, basis, ARTIFACT);

@@ -17,7 +17,7 @@ use bronzeward_engine::rows::{ClaimRow, DraftRow, MachineRow, MachineStateRow, P
 
 use crate::pg::Row;
 use crate::sched::ProcessId;
-use crate::store::authoring::{Act, Head, Idempotent, TokenOf};
+use crate::store::authoring::{Act, Head, Idempotent, References, TokenOf};
 use crate::store::execution::{
     Answer, ApprovalRecord, AttemptRow, Drift, Operation, PlanRecord, Release,
 };
@@ -38,6 +38,8 @@ pub enum Change {
     Draft(Changed<DraftRow>),
     Claim(Changed<ClaimRow>),
     Head(Changed<Head>),
+    /// What a source revision refers to.
+    References(Changed<References>),
     Principal(Changed<Principal>),
     Token(Changed<TokenOf>),
     Idempotency(Changed<Idempotent>),
@@ -137,6 +139,11 @@ watched!(
     Idempotency
 );
 watched!(Act, i64, Act);
+watched!(
+    References,
+    bronzeward_engine::rows::SourceRevisionId,
+    References
+);
 
 impl Row<MachineId> for MachineStateRow {
     fn committed(

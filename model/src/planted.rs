@@ -39,6 +39,8 @@ pub enum Defect {
     SentTwice,
     /// Other bytes than the artifact's are sent.
     OtherBytesSent,
+    /// A value that was not kept is said to be.
+    CreationNotCarriedOut,
 }
 
 /// Each with the invariant that finds it.
@@ -78,6 +80,10 @@ pub const DEFECTS: &[(Defect, &str)] = &[
     (
         Defect::OtherBytesSent,
         "exactly the approved bytes are sent",
+    ),
+    (
+        Defect::CreationNotCarriedOut,
+        "a value is created before it is referred to",
     ),
 ];
 

@@ -35,7 +35,6 @@ fn a_seed_makes_the_same_bytes_twice() {
     assert!(other != run(&GENESIS, 3, &setting).trace);
 }
 
-// covers-part: MOD-3 (every judge after every step of the gate's seeds)
 // covers-part: MOD-4 (the gate of 300 seeds)
 #[test]
 fn the_gates_seeds_are_clean_and_not_quiet() {
@@ -126,6 +125,33 @@ fn a_dropped_rule_is_noticed_by_an_invariant() {
         (rule, setting, invariant)
     });
     all_noticed(of, SEEDS);
+}
+
+// covers: MOD-3 (the final oracle takes the world by a shared reference: it only reads)
+#[test]
+fn a_violation_ends_its_seed_at_the_commit_that_made_it() {
+    for (rule, _) in DROPPED {
+        let setting = Setting {
+            rules: Without::rules(&[rule]),
+            traced: true,
+            ..Setting::default()
+        };
+        let (seed, _) = first(&GENESIS, 0..SEEDS, &setting).expect("a rule that seeds catch");
+        let outcome = run(&GENESIS, seed, &setting);
+        // In the same step its process may have begun what it waits for next.
+        let of = |line: &str| {
+            line.split(' ')
+                .take(2)
+                .map(str::to_owned)
+                .collect::<Vec<_>>()
+        };
+        let last = outcome.trace.lines().next_back().unwrap_or_default();
+        let lines = outcome.trace.lines().rev();
+        let mut step = lines.take_while(|line| of(line) == of(last));
+        let name = rule.name();
+        let committed = step.any(|line| line.ends_with(" commit"));
+        assert!(committed, "seed {seed} without {name}: {last}");
+    }
 }
 
 /// Seeds over which a defect is planted here; `./dev mutate` takes its own.

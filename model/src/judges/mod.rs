@@ -19,6 +19,7 @@ mod published;
 mod quiet;
 mod records;
 mod recovery;
+mod references;
 mod releases;
 mod scopes;
 mod sometimes;
@@ -97,6 +98,7 @@ impl Judges {
                     let entered = self.recovery.entered_at;
                     authority::look(&case, &state.house.asked, entered)?;
                     disclosure::look(&case)?;
+                    references::look(&case, &state.outside.vault)?;
                     self.recovery.look(&case)?;
                     scopes::look(&case)?;
                     accountings::look(&case)?;

@@ -27,6 +27,7 @@ pub use vault::{Contents, Data, Identity, Key, KvPath, OUTAGE, Vault};
 use super::runtime::port;
 use super::times;
 use crate::faults::Fault;
+use crate::planted::Defect;
 use crate::sched::{Leaf, ProcessId, Wait};
 use crate::sim::{Sim, State};
 
@@ -272,8 +273,12 @@ impl IngestionSecrets for SimIngestion {
     async fn create_generation(&self, path: &GenerationPath, value: &Value) -> Creation {
         let (path, value) = (*path, value.clone());
         let caller = self.caller();
-        let created = caller.call("creates a generation", move |vault, now| {
-            vault.create(path, value, now)
+        let forgotten = self.sim.state().db.planted == Some(Defect::CreationNotCarriedOut);
+        let created = caller.call("creates a generation", move |vault, now| match forgotten {
+            true => Creation::Created {
+                created: times::created(now, 0),
+            },
+            false => vault.create(path, value, now),
         });
         match created.await {
             Ok(creation) => creation,

@@ -141,7 +141,6 @@ impl Row<ImportBaseRevisionId> for ImportBaseRow {}
 impl Row<ImportBaseRevisionId> for Import {}
 impl Row<ProfileRevisionId> for ProfileRevisionRow {}
 impl Row<AssignmentRevisionId> for AssignmentRevisionRow {}
-impl Row<SourceRevisionId> for References {}
 
 /// Leaves an empty database as `bronzeward migrate` does: the installation's row with its
 /// first epoch, and the key that cursors are sealed with.

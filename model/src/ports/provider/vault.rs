@@ -7,7 +7,7 @@
 
 mod upkeep;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bronzeward_core::dependency::{KvFacts, KvVersionFacts, TransitFacts};
 use bronzeward_core::generation::GenerationPath;
@@ -141,6 +141,8 @@ pub struct Vault {
     texts: BTreeMap<u64, (u64, Plaintext)>,
     /// Numbers that never go back, whatever is restored.
     count: u64,
+    /// Every path that was ever written, whatever is restored.
+    written: BTreeSet<KvPath>,
 }
 
 /// The keys are older than any second of a run, so that their creation time can be proven.
@@ -157,6 +159,7 @@ impl Default for Vault {
             denied_until: BTreeMap::new(),
             texts: BTreeMap::new(),
             count: 0,
+            written: BTreeSet::new(),
         };
         for key in Key::ALL {
             vault.make_key(key, DbTime::from_seconds(KEYS_CREATED));
@@ -169,6 +172,11 @@ impl Vault {
     fn next(&mut self) -> u64 {
         self.count += 1;
         self.count
+    }
+
+    /// Whether somebody ever kept a value there.
+    pub fn ever_held(&self, path: GenerationPath) -> bool {
+        self.written.contains(&KvPath::Generation(path))
     }
 
     /// Whether a call of this identity is carried out now.

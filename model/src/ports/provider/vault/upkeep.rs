@@ -15,6 +15,7 @@ impl Vault {
     /// Writes a version, and answers its creation time.
     pub fn write(&mut self, path: KvPath, data: Data, now: DbTime) -> String {
         let created = times::created(now, self.next());
+        self.written.insert(path);
         let secret = self.contents.secrets.entry(path).or_default();
         secret.current += 1;
         let version = Version {

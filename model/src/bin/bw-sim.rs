@@ -2,6 +2,7 @@
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -50,6 +51,9 @@ enum Command {
         /// What every seed is about, instead of what it draws.
         #[arg(long)]
         hazard: Option<String>,
+        /// Writes the figures into this page, between its two marks, where every seed was clean.
+        #[arg(long)]
+        record: Option<PathBuf>,
     },
     /// How fast seeds run, short and whole ones, with every judge.
     Speed {
@@ -91,6 +95,7 @@ fn serve(command: Command) -> Result<bool, String> {
             shrink,
             without,
             hazard,
+            record,
         } => {
             let rules = Without::named(&without).map_err(|error| error.to_string())?;
             let named = |name: String| {
@@ -104,7 +109,7 @@ fn serve(command: Command) -> Result<bool, String> {
             match (seed, shrink) {
                 (Some(seed), _) => Ok(one(&genesis, seed, &setting)),
                 (None, Some(seed)) => Ok(shrunk(&genesis, seed, &setting)),
-                (None, None) => Ok(gate(&genesis, seeds, &setting)),
+                (None, None) => gate(&genesis, seeds, &setting, record.as_deref()),
             }
         }
         Command::Speed { seeds } => speed(&genesis, seeds),
@@ -154,7 +159,12 @@ fn told(seed: u64, end: &End, setting: &Setting) -> bool {
     *end == End::Clean
 }
 
-fn gate(genesis: &Genesis, seeds: u64, setting: &Setting) -> bool {
+fn gate(
+    genesis: &Genesis,
+    seeds: u64,
+    setting: &Setting,
+    page: Option<&Path>,
+) -> Result<bool, String> {
     let began = Instant::now();
     say(format_args!("seeds 0 to {}", seeds.saturating_sub(1)));
     let report = sweep(genesis, 0..seeds, setting, &|done| {
@@ -163,7 +173,8 @@ fn gate(genesis: &Genesis, seeds: u64, setting: &Setting) -> bool {
         eprint!("\r{done} of {seeds} seeds, {left:.0} s left ");
     });
     eprintln!();
-    figures(&report, began.elapsed().as_secs_f64());
+    let figures = figures(&report, began.elapsed().as_secs_f64());
+    say(format_args!("{figures}"));
     let mut clean = report.failed.is_empty();
     for (seed, end) in report.failed.iter().take(10) {
         told(*seed, end, setting);
@@ -172,7 +183,28 @@ fn gate(genesis: &Genesis, seeds: u64, setting: &Setting) -> bool {
         clean &= report.seen.all(seeds, &say);
         clean &= witness::all(genesis, &say);
     }
-    clean
+    if let Some(page) = page.filter(|_| clean) {
+        record(page, seeds, &figures)?;
+    }
+    Ok(clean)
+}
+
+/// What a page of figures is written between.
+const MARKS: [&str; 2] = ["<!-- figures -->\n", "<!-- end of figures -->"];
+
+fn record(page: &Path, seeds: u64, figures: &str) -> Result<(), String> {
+    let failed = |error| format!("{}: {error}", page.display());
+    let text = std::fs::read_to_string(page).map_err(failed)?;
+    let [begin, end] = MARKS;
+    let parts = text.split_once(begin).and_then(|(before, rest)| {
+        let (_, after) = rest.split_once(end)?;
+        Some((before, after))
+    });
+    let Some((before, after)) = parts else {
+        return Err(format!("{}: no marks of figures", page.display()));
+    };
+    let block = format!("```\n./dev sim --seeds {seeds} --record\n{figures}\n```\n");
+    std::fs::write(page, format!("{before}{begin}{block}{end}{after}")).map_err(failed)
 }
 
 /// Prints each figure, and appends it as a line of JSON to the file of the other benchmarks.
@@ -208,21 +240,26 @@ fn speed(genesis: &Genesis, seeds: u64) -> Result<bool, String> {
     Ok(clean)
 }
 
-fn figures(report: &Report, seconds: f64) {
-    say(format_args!(
-        "{} seeds, {} steps, {} commits in {seconds:.1} s: {:.0} seeds/s, {:.0} steps a seed",
+fn figures(report: &Report, seconds: f64) -> String {
+    let mut lines = vec![format!(
+        "{} seeds, {} steps, {} commits in {seconds:.1} s on {} threads: {:.0} seeds/s, \
+         {:.0} steps a seed",
         report.seeds,
         report.steps,
         report.commits,
+        threads(),
         report.seeds as f64 / seconds,
         report.steps as f64 / report.seeds.max(1) as f64
-    ));
-    for (fault, times) in &report.struck {
-        say(format_args!("  {times:>9}  {}", fault.name()));
-    }
-    for (what, times) in report.seen.counts() {
-        say(format_args!("  {times:>9}  sometimes: {what}"));
-    }
+    )];
+    let faults = report.struck.iter();
+    lines.extend(faults.map(|(fault, times)| format!("{times:>9}  fault: {}", fault.name())));
+    let seen = report.seen.counts().into_iter();
+    lines.extend(seen.map(|(what, times)| format!("{times:>9}  sometimes: {what}")));
+    let moves = report.seen.moves.iter();
+    lines.extend(
+        moves.map(|((what, from, to), times)| format!("{times:>9}  {what}: {from} -> {to}")),
+    );
+    lines.join("\n")
 }
 
 /// Fewer steps, fewer faults, fewer acts, as long as the same invariant is violated.

@@ -13,6 +13,7 @@ mod dispatch;
 mod drifts;
 mod evidence;
 mod idempotency;
+mod moves;
 mod nodes;
 mod operations;
 mod published;
@@ -49,6 +50,7 @@ pub(crate) fn violation<T>(
     })
 }
 
+pub use moves::Moves;
 pub use sometimes::{NOT_YET, SOMETIMES};
 
 pub type Verdict = Result<(), Violation>;
@@ -112,6 +114,7 @@ impl Judges {
                     drifts::look(&case)?;
                     self.nodes.look(&case)?;
                     sometimes::look(&case, seen);
+                    moves::look(&case, &mut seen.moves);
                 }
             }
         }

@@ -42,6 +42,8 @@ pub struct Seen {
     pub unheard_calls: u64,
     /// What commits showed, by its words.
     pub shown: BTreeMap<&'static str, u64>,
+    /// State transitions that were committed.
+    pub moves: crate::judges::Moves,
 }
 
 /// The faults of the world itself, each with its chance of this step. The run loop calls it.
@@ -94,6 +96,9 @@ impl Seen {
         self.unheard_calls += other.unheard_calls;
         for (what, times) in &other.shown {
             *self.shown.entry(what).or_default() += times;
+        }
+        for (which, times) in &other.moves {
+            *self.moves.entry(which.clone()).or_default() += times;
         }
     }
 

@@ -176,9 +176,9 @@ rules! {
     // ---- dispatch (EaR 3) ----
 
     /// Comparison 0. Without it a plan is carried out twice.
-    NoOperationForPlan: Decision, masked by PlanAuthorises OneOperationPerPlan;
+    NoOperationForPlan: Decision, masked by OneOperationPerPlan;
     /// The index behind comparison 0.
-    OneOperationPerPlan: Schema("operation_plan_key"), masked by NoOperationForPlan PlanAuthorises;
+    OneOperationPerPlan: Schema("operation_plan_key"), masked by NoOperationForPlan;
     /// Comparison 1. Without it a plan that nobody stands behind any more is sent.
     PlanAuthorises: Decision;
     /// Without it a plan past its expiry is sent.
@@ -316,8 +316,10 @@ rules! {
 
     /// Without it an attempt is accounted for while its executor may still send.
     ExecutorStopped: Decision;
-    /// Without it a request is declared lost while it is still on its way.
-    SettleFloor: Decision;
+    /// Without it a request is declared lost while it is still on its way. The second reading
+    /// begins the floor after the first, which began after everything that is waited for, and
+    /// so hides it.
+    SettleFloor: Decision, masked by EndAfterFloor;
     /// Without it the first reading says nothing of the time after the deadline.
     StartAfterDeadline: Decision;
     /// Without it the two readings do not bracket the settle.

@@ -92,6 +92,9 @@ pub enum Outside {
 /// What a request under a key was answered.
 #[derive(Clone, Debug)]
 pub struct Answered {
+    /// The process that answered, and the route.
+    pub process: ProcessId,
+    pub route: &'static str,
     pub principal: PrincipalId,
     pub key: IdempotencyKey,
     pub fingerprint: Fingerprint,

@@ -10,13 +10,13 @@ use std::time::Duration;
 use bronzeward_core::claim::Timers;
 use bronzeward_core::epoch::ProcessEpoch;
 use bronzeward_core::fence::Owner;
-use bronzeward_core::id::{EpochId, RequestId};
+use bronzeward_core::id::{EpochId, RequestId, TokenId};
 use bronzeward_core::installation::StartMode;
 use bronzeward_core::plan::{PlanDefaults, PlanLimits};
 use bronzeward_core::principal::{Role, Roles};
 use bronzeward_core::revision::Etag;
 use bronzeward_core::time::Span;
-use bronzeward_engine::authenticate::Access;
+use bronzeward_engine::authenticate::{Access, Denied};
 use bronzeward_engine::dispatch::{Controller, Parts, Settings as Dispatching};
 use bronzeward_engine::ingest::{Ingester, Settings as Ingesting};
 use bronzeward_engine::observe::Observer;
@@ -30,7 +30,7 @@ use bronzeward_engine::world::{Db, Process};
 
 use crate::ports::provider::{Key, SimOrphans};
 use crate::ports::renderer::SimRenderer;
-use crate::ports::runtime::{SimBells, SimHumans};
+use crate::ports::runtime::{ISSUER, SimBells, SimHumans};
 use crate::sched::ProcessId;
 use crate::sim::Sim;
 use crate::world::{Model, Ports};
@@ -83,8 +83,15 @@ pub struct House {
     pub asked: BTreeMap<RequestId, Asking>,
     /// The key of everybody's latest request.
     pub keys: BTreeMap<&'static str, bronzeward_core::idempotency::IdempotencyKey>,
+    /// What a schedule written by hand has the next request carry.
+    pub insisted: Insisted,
     /// The revision that each request named, for the judges.
     pub expected: BTreeMap<RequestId, Etag>,
+    /// The epoch that each process read at its start, for the judges.
+    pub began_in: BTreeMap<ProcessId, EpochId>,
+    /// Whom the deployment denies; a process denies whom it was started with.
+    pub denying: BTreeSet<&'static str>,
+    pub denied: BTreeMap<ProcessId, BTreeSet<&'static str>>,
     pub last: u32,
     /// The processes that were started and not killed, whether they are up yet or not.
     pub alive: BTreeSet<ProcessId>,
@@ -103,7 +110,16 @@ pub struct Asking {
     pub roles: Roles,
     /// The epoch that the request expected.
     pub epoch: Option<EpochId>,
+    /// The automation's token that it presented.
+    pub token: Option<TokenId>,
     pub at: bronzeward_core::time::DbTime,
+}
+
+/// A key and an expected epoch, each once.
+#[derive(Clone, Debug, Default)]
+pub struct Insisted {
+    pub key: Option<bronzeward_core::idempotency::IdempotencyKey>,
+    pub expected: Option<EpochId>,
 }
 
 /// What an operator does with a process.
@@ -121,7 +137,15 @@ impl House {
     }
 }
 
-fn access() -> Access {
+fn access(denied: &BTreeSet<&'static str>) -> Access {
+    let human = |name: &&str| Denied::Human {
+        issuer: ISSUER.to_owned(),
+        subject: (*name).to_owned(),
+    };
+    let service = |name: &&str| Denied::Service {
+        identity: None,
+        name: Some((*name).to_owned()),
+    };
     let group = |role: Role| (role, BTreeSet::from([role.as_str().to_owned()]));
     let roles = [
         Role::Viewer,
@@ -131,7 +155,10 @@ fn access() -> Access {
         Role::RecoveryAdmin,
     ];
     Access {
-        denied: Vec::new(),
+        denied: denied
+            .iter()
+            .flat_map(|name| [human(name), service(name)])
+            .collect(),
         roles: roles.into_iter().map(group).collect(),
     }
 }
@@ -179,10 +206,13 @@ pub async fn bring_up(sim: Arc<Sim>, id: ProcessId, recovery: bool, loops: Loops
         }
     };
     let owner = Owner::new("model", id.0, ports.entropy.bits()).expect("a legal owner");
-    let rules = {
+    let (rules, denied) = {
         let mut state = sim.state();
+        let denied = state.house.denying.clone();
         state.house.owners.insert(id, owner.clone());
-        state.rules
+        state.house.began_in.insert(id, epoch);
+        state.house.denied.insert(id, denied.clone());
+        (state.rules, denied)
     };
     let process = Process {
         owner,
@@ -194,21 +224,21 @@ pub async fn bring_up(sim: Arc<Sim>, id: ProcessId, recovery: bool, loops: Loops
         true => db.for_recovery(),
         false => db,
     };
-    let server = Arc::new(compose(id, &ports, db));
+    let server = Arc::new(compose(id, &ports, db, &denied));
     run(&sim, &ports, &server, loops);
     let mut state = sim.state();
     state.trace(id, "is up");
     state.house.up.insert(id, server);
 }
 
-fn compose(id: ProcessId, ports: &Ports, db: Db<Model>) -> Server {
+fn compose(id: ProcessId, ports: &Ports, db: Db<Model>, denied: &BTreeSet<&'static str>) -> Server {
     let timers = Timers::ordered(Span::from(HEARTBEAT), CLAIM_LEASE, CLAIM_EXPIRY);
     let (executor, reader) = (Arc::clone(&ports.executor), Arc::clone(&ports.reader));
     let observer = Observer::new(db.clone(), executor, reader, LIMITS);
     Server {
         id,
         humans: Arc::clone(&ports.humans),
-        access: access(),
+        access: access(denied),
         ingester: Ingester {
             db: db.clone(),
             ingestion: Arc::clone(&ports.ingestion),

@@ -14,6 +14,15 @@ use crate::server::SETTLE_FLOOR;
 
 pub fn look(case: &Case<'_>) -> Verdict {
     for change in case.changes {
+        if let Change::Response(changed) = change {
+            let Some(after) = &changed.after else {
+                return violation("answers are kept", "an answer is gone");
+            };
+            let of = (after.attempt, 0)..=(after.attempt, i64::MAX);
+            if case.tables.execution.responses.range(SEEN, of).count() > 1 {
+                return violation("an attempt is answered once", format!("{}", after.attempt));
+            }
+        }
         if let Change::Accounting(changed) = change {
             let Some(after) = &changed.after else {
                 return violation("accountings are kept", "an accounting is gone");

@@ -1,17 +1,19 @@
-//! Who did what, under which role, in which epoch (PA §9.2, §10.3 to §10.5, EaR 8.7).
+//! Who did what, under which role, in which epoch, and what let them in (PA §9.2, §10.1 to
+//! §10.5, EaR 8.7).
 
 use std::collections::BTreeMap;
 
 use bronzeward_core::authority::SelfApproval;
-use bronzeward_core::id::RequestId;
+use bronzeward_core::id::{RequestId, TokenId};
 use bronzeward_core::principal::{PrincipalKind, Role, Subject};
 use bronzeward_core::time::DbTime;
 use bronzeward_engine::ports::store::ActRow;
 
 use super::case::{Case, SEEN};
 use super::{Verdict, violation};
-use crate::change::Change;
+use crate::change::{Change, Changed};
 use crate::server::Asking;
+use crate::store::authoring::TokenOf;
 use crate::store::execution::ApprovalRecord;
 
 const AUTHOR: &[Role] = &[Role::Author];
@@ -70,34 +72,109 @@ const TOOL: [&str; 4] = [
     "service-identity-created",
 ];
 
-/// `entered` is when the last entry committed.
-pub fn look(
-    case: &Case<'_>,
-    asked: &BTreeMap<RequestId, Asking>,
-    entered: Option<DbTime>,
-) -> Verdict {
-    for change in case.changes {
-        match change {
-            Change::Act(changed) => {
-                let (Some(act), None) = (&changed.after, &changed.before) else {
-                    return violation("acts are kept", "an act changed");
-                };
-                let asking = acted(case, &act.row, asked)?;
-                if act.row.kind == PrincipalKind::Service
-                    && asking.is_some_and(|asking| entered.is_none_or(|entry| asking.at > entry))
-                {
-                    token(case, &act.row)?;
+/// What automation may be given a token for (PA §10.2).
+const AUTOMATION: [Role; 3] = [Role::Viewer, Role::Author, Role::Publisher];
+
+#[derive(Clone, Debug, Default)]
+pub struct Authority {
+    /// When a token's end was committed, in this state of the database.
+    ended: BTreeMap<TokenId, DbTime>,
+    restored: Option<DbTime>,
+}
+
+impl Authority {
+    /// A token that was replaced may be good again.
+    pub fn restored(&mut self, now: DbTime) {
+        self.ended.clear();
+        self.restored = Some(now);
+    }
+
+    /// `entered` is when the last entry committed.
+    pub fn look(
+        &mut self,
+        case: &Case<'_>,
+        asked: &BTreeMap<RequestId, Asking>,
+        entered: Option<DbTime>,
+    ) -> Verdict {
+        for change in case.changes {
+            match change {
+                Change::Act(changed) => {
+                    let (Some(act), None) = (&changed.after, &changed.before) else {
+                        return violation("acts are kept", "an act changed");
+                    };
+                    let asking = acted(case, &act.row, asked)?;
+                    if let Some(asking) = asking
+                        && act.row.kind == PrincipalKind::Service
+                    {
+                        self.token(case, &act.row, asking, entered)?;
+                    }
                 }
-            }
-            Change::Approval(changed) => {
-                if let Some(approval) = &changed.after {
-                    marked(case, approval)?;
+                Change::Approval(changed) => {
+                    if let Some(approval) = &changed.after {
+                        marked(case, approval)?;
+                    }
                 }
+                Change::Token(changed) => self.issued(case, changed)?,
+                _ => {}
             }
-            _ => {}
+        }
+        Ok(())
+    }
+
+    fn issued(&mut self, case: &Case<'_>, changed: &Changed<TokenOf>) -> Verdict {
+        let Some(after) = changed.after.as_ref().map(|row| &row.token) else {
+            return violation("tokens are kept", "a token is gone");
+        };
+        if after.revoked_at.is_some() {
+            self.ended.entry(after.id).or_insert(case.now);
+        }
+        match after.roles.iter().all(|role| AUTOMATION.contains(role)) {
+            true => Ok(()),
+            false => violation(
+                "automation holds no right that is a human's",
+                format!("{}", after.owner),
+            ),
         }
     }
-    Ok(())
+
+    /// Whoever was let in since the epoch began has a token of it, which had neither expired
+    /// nor been replaced when it was presented; one that was let in before is at most refused
+    /// later.
+    fn token(
+        &self,
+        case: &Case<'_>,
+        act: &ActRow,
+        asking: &Asking,
+        entered: Option<DbTime>,
+    ) -> Verdict {
+        let said = || format!("{}", act.principal);
+        let own = |one: &&TokenOf| one.token.owner == act.principal;
+        let current = |one: &TokenOf| Some(one.token.epoch) == case.epoch();
+        let tokens = &case.tables.authoring.tokens;
+        let presented = asking.token.and_then(|id| tokens.get(SEEN, &id));
+        let presented = presented.filter(own);
+        // What a restore took away was there when it was presented.
+        let kept = self.restored.is_none_or(|restored| asking.at > restored);
+        let of_epoch = match kept {
+            true => presented.is_some_and(current),
+            false => tokens.values(SEEN).filter(own).any(current),
+        };
+        if entered.is_none_or(|entry| asking.at > entry) && !of_epoch {
+            return violation("a token of another epoch lets nobody in", said());
+        }
+        let Some(presented) = presented.map(|one| &one.token) else {
+            return Ok(());
+        };
+        if presented.expires_at <= asking.at {
+            return violation("an expired token lets nobody in", said());
+        }
+        match self.ended.get(&presented.id) {
+            Some(ended) if *ended < asking.at => {
+                violation("a replaced token lets nobody in", said())
+            }
+            _ => Ok(()),
+        }
+    }
 }
 
 fn acted<'a>(
@@ -142,6 +219,9 @@ fn acted<'a>(
     if name != asking.name || principal.kind() != act.kind {
         return violation("an act is its principal's", said());
     }
+    if case.denied.is_some_and(|names| names.contains(asking.name)) {
+        return violation("a denied subject does nothing", said());
+    }
     if *stands && principal.revoked_at.is_some() {
         return violation("a revoked identity decides nothing", said());
     }
@@ -158,21 +238,6 @@ fn acted<'a>(
         }
     }
     Ok(Some(asking))
-}
-
-/// Whoever was let in since the epoch began has a token of it; one that was let in before is at
-/// most refused later.
-fn token(case: &Case<'_>, act: &ActRow) -> Verdict {
-    let mut tokens = case.tables.authoring.tokens.values(SEEN);
-    let current =
-        tokens.any(|one| one.token.owner == act.principal && Some(one.token.epoch) == case.epoch());
-    match current {
-        true => Ok(()),
-        false => violation(
-            "a token of another epoch lets nobody in",
-            format!("{}", act.principal),
-        ),
-    }
 }
 
 /// An approval of a plan that its approver created says so (PA §10.5).

@@ -1,5 +1,7 @@
 //! What a judge is given: a commit with its changes, in the database as it now stands.
 
+use std::collections::BTreeSet;
+
 use bronzeward_core::attempt::Attempt;
 use bronzeward_core::fence::Owner;
 use bronzeward_core::id::{EpochId, OperationId, PlanId};
@@ -23,6 +25,9 @@ pub struct Case<'a> {
     pub recovering: bool,
     /// The owner string of the committing process, where it is a server.
     pub owner: Option<&'a Owner>,
+    /// The epoch it read at its start, and whom its deployment denied then.
+    pub began_in: Option<EpochId>,
+    pub denied: Option<&'a BTreeSet<&'static str>>,
     pub changes: &'a [Change],
 }
 

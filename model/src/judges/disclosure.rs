@@ -103,6 +103,8 @@ mod tests {
             process: ProcessId::WORLD,
             recovering: false,
             owner: None,
+            began_in: None,
+            denied: None,
             changes: &[Change::Act(act)],
         })
     }

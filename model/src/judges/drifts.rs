@@ -54,6 +54,7 @@ fn drift(case: &Case<'_>, changed: &Changed<Drift>) -> Verdict {
     if closed.is_some() {
         return Ok(());
     }
+    landed(case, record)?;
     let observations = &case.tables.execution.observations;
     let Some(seen) = observations.get(SEEN, &record.last_observation) else {
         return violation(RECORD, said("no such reading"));
@@ -79,6 +80,30 @@ fn drift(case: &Case<'_>, changed: &Changed<Drift>) -> Verdict {
     match matches!(seen.started.purpose, Purpose::Drift | Purpose::Evidence) && held(case, seen) {
         true => violation(RECORD, said("an operation was under way")),
         false => Ok(()),
+    }
+}
+
+/// A landing after its accounting is its operation's: the machine's latest with an attempt
+/// accounted for by decision, where its artifact is what the machine shows (EaR 5.2).
+fn landed(case: &Case<'_>, record: &OpenDrift) -> Verdict {
+    let execution = &case.tables.execution;
+    let accounted = execution.accountings.values(SEEN);
+    let of_machine = accounted.filter(|one| one.machine == record.machine);
+    let operations = of_machine.filter_map(|one| {
+        let attempt = execution.attempts.get(SEEN, &one.attempt)?;
+        case.operation(attempt.attempt.operation)
+    });
+    let latest = operations.max_by_key(|operation| operation.seq);
+    let artifact = latest
+        .and_then(|operation| case.binding(operation.row.plan?))
+        .map(|binding| binding.artifact_digest);
+    let operation = latest.map(|operation| operation.row.id);
+    match artifact == Some(record.observed_digest) && record.late_landing != operation {
+        false => Ok(()),
+        true => violation(
+            "a late landing is linked to its operation",
+            format!("{} of {}", record.revision.0, record.machine),
+        ),
     }
 }
 

@@ -61,6 +61,7 @@ pub struct Judges {
     nodes: nodes::Nodes,
     records: records::Records,
     recovery: recovery::Recovery,
+    authority: authority::Authority,
     idempotency: idempotency::Idempotency,
 }
 
@@ -76,9 +77,11 @@ impl Judges {
                     if matches!(outside, Outside::Restored) {
                         self.records.restored(tables);
                         self.recovery.restored();
+                        self.authority.restored(now);
                     }
                     if let Outside::Answered(answered) = outside {
                         self.idempotency.answered(answered)?;
+                        self.recovery.answered(answered)?;
                     }
                     if let Outside::Orphans(paths) = outside {
                         self.recovery.reported(tables, paths)?;
@@ -93,12 +96,14 @@ impl Judges {
                         process: *process,
                         recovering: state.house.recovering.contains(process),
                         owner: state.house.owners.get(process),
+                        began_in: state.house.began_in.get(process).copied(),
+                        denied: state.house.denied.get(process),
                         changes,
                     };
                     self.records.look(&case, &state.house.expected)?;
                     self.idempotency.look(&case)?;
                     let entered = self.recovery.entered_at;
-                    authority::look(&case, &state.house.asked, entered)?;
+                    self.authority.look(&case, &state.house.asked, entered)?;
                     disclosure::look(&case)?;
                     references::look(&case, &state.outside.vault)?;
                     self.recovery.look(&case)?;

@@ -44,6 +44,8 @@ pub fn look(state: &State) -> Verdict {
         process: ProcessId::WORLD,
         recovering: false,
         owner: None,
+        began_in: None,
+        denied: None,
         changes: &[],
     };
     for operation in case.operations() {

@@ -31,7 +31,10 @@ impl Records {
                 Change::Plan(changed) if changed.before.is_some() => {
                     return violation("plans never change", "a plan was written again");
                 }
-                Change::PlanState(changed) => plan_state(changed)?,
+                Change::PlanState(changed) => {
+                    plan_state(changed)?;
+                    revoked(case, changed)?;
+                }
                 Change::Entry(machine, changed) => {
                     let Some(entry) = &changed.after else {
                         return violation("timelines only grow", format!("{machine}"));
@@ -127,6 +130,32 @@ fn plan_state(changed: &Changed<PlanStateRow>) -> Verdict {
         return violation("one operation per plan", format!("{plan}"));
     }
     Ok(())
+}
+
+/// A plan is revoked with the approval it rests on, or with who gave that (EaR 2, PA §8.1).
+fn revoked(case: &Case<'_>, changed: &Changed<PlanStateRow>) -> Verdict {
+    let (Some(before), Some(after)) = (&changed.before, &changed.after) else {
+        return Ok(());
+    };
+    if after.state != "revoked" {
+        return Ok(());
+    }
+    let execution = &case.tables.execution;
+    let approval = before.approval;
+    let approval = approval.and_then(|id| execution.approvals.get(SEEN, &id));
+    let gone = approval.is_some_and(|record| {
+        let (id, approver) = (record.approval.id, record.approval.approver.principal);
+        let row = case.tables.authoring.principals.get(SEEN, &approver);
+        execution.approval_revocations.get(SEEN, &id).is_some()
+            || row.is_some_and(|row| row.revoked_at.is_some())
+    });
+    match gone {
+        true => Ok(()),
+        false => violation(
+            "a plan is revoked with the approval it rests on",
+            format!("{}", after.plan),
+        ),
+    }
 }
 
 fn draft(

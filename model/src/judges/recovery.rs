@@ -3,8 +3,9 @@
 //!
 //! It remembers every epoch that was ever current, since a restore forgets some.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
+use bronzeward_core::fence::Fence;
 use bronzeward_core::generation::GenerationPath;
 use bronzeward_core::id::EpochId;
 use bronzeward_core::installation::Installation;
@@ -13,7 +14,8 @@ use bronzeward_core::time::DbTime;
 
 use super::case::{Case, SEEN};
 use super::{Verdict, violation};
-use crate::change::{Change, Changed};
+use crate::change::{Answered, Change, Changed};
+use crate::people::hand::ENTRY;
 use crate::pg::Tables;
 use crate::sched::ProcessId;
 use crate::store::execution::holds;
@@ -21,8 +23,8 @@ use crate::store::execution::holds;
 #[derive(Clone, Debug, Default)]
 pub struct Recovery {
     epochs: BTreeSet<EpochId>,
-    /// Recovery starts whose entry has committed.
-    entered: BTreeSet<ProcessId>,
+    /// Recovery starts whose entry has committed, each with the epoch it minted.
+    entered: BTreeMap<ProcessId, EpochId>,
     /// When the last entry committed.
     pub entered_at: Option<DbTime>,
     /// What a report called orphans, in this state of the database.
@@ -41,6 +43,55 @@ impl Recovery {
         }
         if case.recovering {
             self.under_the_flag(case, entry)?;
+        }
+        self.owns(case)
+    }
+
+    /// An entry is answered by the start that made it: what a restored record says of another
+    /// minted no epoch and closed no scope (PA §12.4).
+    pub fn answered(&self, answered: &Answered) -> Verdict {
+        let entered = self.entered.contains_key(&answered.process);
+        match answered.route == ENTRY && !entered {
+            false => Ok(()),
+            true => violation(
+                "an entry is answered by the start that made it",
+                format!("{}", answered.process),
+            ),
+        }
+    }
+
+    /// Whoever issues ownership, or moves what it owns, is of the current epoch: the one it
+    /// read at its start, or its own entry's (PA §5.1).
+    fn owns(&self, case: &Case<'_>) -> Verdict {
+        let own = self.entered.get(&case.process).copied().or(case.began_in);
+        let Some(owner) = case.owner.filter(|_| own != case.epoch()) else {
+            return Ok(());
+        };
+        for change in case.changes {
+            let (before, after) = match change {
+                Change::Claim(changed) => (
+                    changed.before.as_ref().map(|row| &row.fence),
+                    changed.after.as_ref().map(|row| &row.fence),
+                ),
+                Change::Operation(changed) => (
+                    changed
+                        .before
+                        .as_ref()
+                        .and_then(|one| one.row.fence.as_ref()),
+                    changed
+                        .after
+                        .as_ref()
+                        .and_then(|one| one.row.fence.as_ref()),
+                ),
+                _ => continue,
+            };
+            let of_this = |fence: Option<&Fence>| fence.is_some_and(|fence| fence.owner == *owner);
+            if of_this(before) || of_this(after) {
+                return violation(
+                    "a process of another epoch owns nothing",
+                    format!("{}", case.process),
+                );
+            }
         }
         Ok(())
     }
@@ -89,7 +140,7 @@ impl Recovery {
             if !self.epochs.insert(after.epoch) {
                 return violation("an epoch is never issued again", format!("{}", after.epoch));
             }
-            if !self.entered.insert(case.process) {
+            if self.entered.insert(case.process, after.epoch).is_some() {
                 let said = format!("{}", case.process);
                 return violation("a recovery start enters once", said);
             }
@@ -110,7 +161,7 @@ impl Recovery {
     /// Before its entry a recovery start records nothing but that entry and who asks for it;
     /// after it, nothing is carried out (PA §12.2).
     fn under_the_flag(&self, case: &Case<'_>, entry: bool) -> Verdict {
-        if !entry && !self.entered.contains(&case.process) {
+        if !entry && !self.entered.contains_key(&case.process) {
             let mut changes = case.changes.iter();
             return match changes.all(|change| matches!(change, Change::Principal(_))) {
                 true => Ok(()),

@@ -217,6 +217,11 @@ fn marked(case: &Case<'_>, machine: &MachineRow) -> Verdict {
     if basis <= *at {
         return violation(WORDS, said("observed before the accounting"));
     }
+    let timeline = &execution.timelines;
+    let mut since = timeline.range(SEEN, (of, basis + 1)..=(of, i64::MAX));
+    if since.any(|(_, entry)| matches!(entry.kind.as_str(), "commitment" | "operation-state")) {
+        return violation(WORDS, said("an operation moved since"));
+    }
     let others = execution.observations.values(SEEN);
     let mut later = others.filter(|one| one.started.machine == of && one.started.basis.0 >= basis);
     let another = |one: &Observation| {

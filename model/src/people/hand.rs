@@ -17,6 +17,7 @@ use bronzeward_core::problem::{Problem, ProblemCode};
 use bronzeward_core::revision::Etag;
 use bronzeward_core::rules::Rules;
 use bronzeward_core::time::Span;
+use bronzeward_core::token::TokenText;
 use bronzeward_engine::authenticate::{Authenticator, NotAuthenticated};
 use bronzeward_engine::request::{Admitted, Answer, Refused, Rendered, Requests};
 
@@ -91,7 +92,8 @@ pub struct Hand {
     pub person: Person,
 }
 
-/// The route that leaves recovery mode.
+/// The routes that enter and leave recovery mode.
+pub const ENTRY: &str = "enter recovery";
 pub(super) const EXIT: &str = "leave recovery";
 
 /// How often a request is sent again under its key.
@@ -138,14 +140,14 @@ impl Hand {
                 self.sleep(Span::seconds(1), Span::seconds(5)).await;
                 continue;
             };
-            let request = self.request(route, expected);
+            let credential = self.credential();
             let asked = Asked {
                 route,
                 key: key.clone(),
                 fingerprint: fingerprint(route.name, text),
-                request,
+                request: self.request(route, expected, &credential),
                 expected,
-                credential: self.credential(),
+                credential,
             };
             let act = act.clone();
             let id = server.id;
@@ -189,6 +191,9 @@ impl Hand {
     fn key(&self) -> IdempotencyKey {
         let mut state = self.sim.state();
         let state = &mut *state;
+        if let Some(key) = state.house.insisted.key.take() {
+            return key;
+        }
         let bits = state.rng.u128(..);
         let mistaken = state.rng.u32(0..60) == 0;
         let fresh = IdempotencyKey::parse(&format!("{bits:032x}")).expect("a legal key");
@@ -205,6 +210,9 @@ impl Hand {
     /// The epoch that the request is meant for, where it says one.
     fn expected(&self, route: Route) -> Option<EpochId> {
         let mut state = self.sim.state();
+        if let Some(epoch) = state.house.insisted.expected.take() {
+            return Some(epoch);
+        }
         let says = state.rng.u32(0..3) == 0 && route.served != Served::Entry;
         let installation = View(&state.db.tables).installation();
         installation.map(|(epoch, _)| epoch).filter(|_| says)
@@ -219,13 +227,14 @@ impl Hand {
         human_token(self.person.name, self.person.groups, now)
     }
 
-    fn request(&self, route: Route, epoch: Option<EpochId>) -> RequestId {
+    fn request(&self, route: Route, epoch: Option<EpochId>, credential: &str) -> RequestId {
         let mut state = self.sim.state();
         let request = RequestId::from_bits(state.rng.u128(..));
         let asking = Asking {
             name: self.person.name,
             roles: self.person.roles(),
             epoch,
+            token: TokenText::parse(credential).map(|token| token.id()),
             at: state.sched.now(),
         };
         state.house.asked.insert(request, asking);
@@ -328,6 +337,8 @@ impl Asked {
         let (key, fingerprint) = (admitted.key.clone(), admitted.fingerprint.clone());
         let answer = act(Arc::clone(&server), admitted).await?;
         let answered = Answered {
+            process: server.id,
+            route: route.name,
             principal,
             key,
             fingerprint,

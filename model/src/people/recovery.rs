@@ -10,7 +10,7 @@ use bronzeward_core::installation::EntryRequest;
 use bronzeward_engine::tx::recovery::{AccountedScope, ScopeInput, ScopesInput, Settle};
 
 use super::acts::{RECOVERY, route};
-use super::hand::{EXIT, Ended, Hand, Route, Served, requests, said};
+use super::hand::{ENTRY, EXIT, Ended, Hand, Route, Served, requests, said};
 use crate::call::call;
 use crate::change::Outside;
 use crate::server::{PLANS, SETTLE_FLOOR};
@@ -24,7 +24,7 @@ impl Hand {
     pub async fn enter_recovery(&self, entry: EntryRequest) -> Ended {
         let by = Route {
             served: Served::Entry,
-            ..route("enter recovery", RECOVERY, true)
+            ..route(ENTRY, RECOVERY, true)
         };
         self.ask(by, &format!("{entry:?}"), move |server, admitted| {
             let entry = entry.clone();

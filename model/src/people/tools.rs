@@ -3,7 +3,7 @@
 //! A token's text goes to the automation that presents it and nowhere else. Never in this
 //! module: which token is due.
 
-use bronzeward_core::principal::Role;
+use bronzeward_core::principal::{Role, Roles};
 use bronzeward_engine::tokens::{Human, Issued, NewService, Refusal, Service, Tokens};
 
 use super::hand::Hand;
@@ -50,13 +50,18 @@ impl Hand {
 
     /// Replaces its token by one of the current epoch.
     pub async fn rotate_token(&self) -> bool {
+        self.rotate_token_to(None).await
+    }
+
+    /// The same under other roles.
+    pub async fn rotate_token_to(&self, roles: Option<Roles>) -> bool {
         let Some(server) = self.server() else {
             return false;
         };
         let issued = call(&self.sim, server.id, async move {
             let service = Service::Name(AUTOMATION.to_owned());
             tokens(&server)
-                .rotate(&service, None, None, &human(KEEPER))
+                .rotate(&service, roles.as_ref(), None, &human(KEEPER))
                 .await
         });
         self.handed(issued.await)

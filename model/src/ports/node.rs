@@ -357,7 +357,9 @@ impl NodeWriter for SimWriter {
 fn send(state: &mut State, mut request: Request) {
     let now = state.sched.now();
     let mut lands = now + travel(state);
-    if state.strikes(Fault::NodeHeld) {
+    if let Some(length) = state.outside.nodes.held_for {
+        lands = request.until.max(now) + length;
+    } else if state.strikes(Fault::NodeHeld) {
         let most = state.outside.nodes.held_most.as_micros().max(1);
         lands = request.until.max(now) + Span::micros(state.rng.i64(0..most));
     } else if state.strikes(Fault::NodeSlow) {

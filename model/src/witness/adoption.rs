@@ -6,9 +6,11 @@ use std::sync::Arc;
 use bronzeward_core::id::kind;
 use bronzeward_core::observation::Purpose;
 use bronzeward_core::time::Span;
+use bronzeward_engine::observe::Wanted;
+use bronzeward_engine::ports::node::Asked;
 use bronzeward_engine::tx::adoption::record_adoption;
 
-use super::stage::{APPROVER, PUBLISHER, Stage, Step};
+use super::stage::{APPROVER, PUBLISHER, Pending, Stage, Step};
 use super::steps::Subject;
 use super::{Witness, rows};
 use crate::people::acts::made;
@@ -28,6 +30,8 @@ struct Play {
     server: Arc<Server>,
     /// The machine, and its adopt plan once there is one.
     subject: Subject,
+    /// A reading under way, and in which process.
+    reading: Option<(Arc<Server>, Pending<bool>)>,
 }
 
 type Premise = fn(&mut Stage, &mut Play, Moment) -> Step;
@@ -47,7 +51,11 @@ fn schedule(stage: &mut Stage, premise: Premise, look: bool) -> Step {
     let plan = made::<kind::Plan>(&ended);
     let plan = plan.ok_or_else(|| End::Error(format!("an adopt plan: {ended:?}")))?;
     let subject = stage.subject_of(plan, subject.approval)?;
-    let mut play = Play { server, subject };
+    let mut play = Play {
+        server,
+        subject,
+        reading: None,
+    };
     premise(stage, &mut play, Moment::Planned)?;
     stage.asked(&desk, APPROVER, move |hand| async move {
         hand.approve(plan).await
@@ -70,6 +78,33 @@ fn read_before(stage: &mut Stage, play: &mut Play, at: Moment) -> Step {
     match at {
         Moment::Planned => stage.read(&play.server, play.subject.machine, Purpose::Evidence),
         _ => Ok(()),
+    }
+}
+
+/// The only reading began before the approval and was recorded after it.
+fn read_meanwhile(stage: &mut Stage, play: &mut Play, at: Moment) -> Step {
+    match at {
+        Moment::Planned => {
+            let server = stage.server()?;
+            let (of, machine) = (Arc::clone(&server), play.subject.machine);
+            let reading = stage.begin(server.id, async move {
+                let (id, purpose) = (of.db.mint(), Purpose::Evidence);
+                let wanted = Wanted::of_machine(id, machine, purpose, Asked::EVERYTHING);
+                of.observer.observe(&wanted).await.is_ok()
+            });
+            stage.until_said(&server, "reads a node's health")?;
+            stage.hold(&server);
+            play.reading = Some((server, reading));
+            Ok(())
+        }
+        Moment::Approved => match play.reading.take() {
+            Some((server, reading)) => {
+                stage.let_go(&server);
+                stage.finish(&reading).map(drop)
+            }
+            None => Ok(()),
+        },
+        Moment::Observed => Ok(()),
     }
 }
 
@@ -143,6 +178,8 @@ const ADOPTED: &str = "an adoption rests on what the node last showed";
 pub const WITNESSES: &[Witness] = rows! {
     "adopted on a reading before its approval", [AdoptionAfterApproval], ADOPTED,
         |stage| schedule(stage, read_before, false);
+    "adopted on a reading begun before its approval", [BasisIsReadStart], ADOPTED,
+        |stage| schedule(stage, read_meanwhile, false);
     "adopted on an old reading", [AdoptionFresh], ADOPTED, |stage| adopt(stage, read_long_ago);
     "adopted another configuration", [AdoptionDigest], ADOPTED, |stage| adopt(stage, edited);
     "adopted over a newer reading", [AdoptionHighestBasis], ADOPTED,

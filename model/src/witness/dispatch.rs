@@ -17,7 +17,9 @@ use std::sync::Arc;
 use super::Witness;
 use super::stage::{ADMIN, APPROVER, PUBLISHER, Stage, Step};
 use super::steps::Subject;
+use crate::pg::Eye;
 use crate::ports::node;
+use crate::seed::End;
 use crate::server::Server;
 
 /// When the premise happens.
@@ -94,6 +96,40 @@ fn revoked(stage: &mut Stage, play: &mut Play) -> Step {
             hand.revoke_approval(approval).await
         })
         .map(drop)
+}
+
+/// Its approver is revoked.
+fn approver_revoked(stage: &mut Stage, play: &mut Play) -> Step {
+    let approval = play.subject.approval;
+    let identity = stage.see(|tables| {
+        let record = tables.execution.approvals.get(Eye::COMMITTED, &approval);
+        record.map(|record| record.approval.approver.principal)
+    });
+    let identity = identity.ok_or_else(|| End::Error("no such approval".to_owned()))?;
+    stage
+        .asked(&play.desk, ADMIN, move |hand| async move {
+            hand.revoke_identity(identity).await
+        })
+        .map(drop)
+}
+
+/// The plan runs out now.
+fn expired(stage: &mut Stage, play: &mut Play) -> Step {
+    let now = stage.now();
+    stage.rebind(&mut play.subject, |binding| binding.expires_at = now)
+}
+
+/// The plan lets an observation stand for a second, which passes.
+fn an_old_reading(stage: &mut Stage, play: &mut Play) -> Step {
+    stage.rebind(&mut play.subject, |binding| {
+        binding.max_observation_age = Span::seconds(1);
+    })?;
+    stage.pass(Span::seconds(2))
+}
+
+/// A hand changes the configuration before anybody reads it.
+fn edited(stage: &mut Stage, play: &mut Play) -> Step {
+    stage.edit_by_hand(&play.subject)
 }
 
 fn of_another_epoch(stage: &mut Stage, play: &mut Play) -> Step {
@@ -352,6 +388,11 @@ macro_rules! rows {
 }
 
 pub const WITNESSES: &[Witness] = rows! {
+    "revoked, whole authority", [PlanAuthorises],
+        "a revoked approval authorises nothing", Committed, revoked;
+    "run out", [PlanUnexpired], "an expired plan authorises nothing", Committed, expired;
+    "its approver is revoked", [ApproverNotRevoked],
+        "a revoked approver authorises nothing", Committed, approver_revoked;
     "cancelled after the commitment", [PlanNotCancelled],
         "a cancelled plan authorises nothing", Committed, cancelled;
     "revoked after the commitment", [ApprovalNotRevoked],
@@ -375,6 +416,9 @@ pub const WITNESSES: &[Witness] = rows! {
     "another minor", [RunningMinor], FRESH, Approved, another_minor;
     "read otherwise since", [NotContradicted], FRESH, Gathered, edited_and_read;
     "gathered at another address", [RouteBound], FRESH, Gathered, readdressed;
+    "another node, whole evidence", [EvidenceHolds], FRESH, Approved, replaced;
+    "a reading that has run out", [EvidenceFresh], FRESH, Gathered, an_old_reading;
+    "another configuration", [PreDispatchDigest], FRESH, Approved, edited;
     "another access version", [AccessVersionUsed], FRESH, Gathered, another_access;
     "an access written anew", [AccessVersionIdentity], FRESH, Gathered, a_rewritten_access;
     "another controller's evidence", [EvidenceIsOwn], FRESH, Gathered, of_another;

@@ -1,17 +1,20 @@
 //! What a reading makes of a machine's drift record (EaR 6.1): it is held where it stands
 //! while something happens, then recorded.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bronzeward_core::observation::Purpose;
+use bronzeward_core::time::Span;
 use bronzeward_engine::observe::Wanted;
 use bronzeward_engine::ports::node::Asked;
-use bronzeward_engine::tx::dispatch::Evidence;
+use bronzeward_engine::tx::dispatch::{AccountingInput, Evidence};
 
-use super::stage::{Stage, Step};
+use super::stage::{ADMIN, PUBLISHER, Stage, Step};
 use super::steps::Subject;
 use super::{Witness, rows};
-use crate::server::Server;
+use crate::seed::End;
+use crate::server::{SETTLE_FLOOR, Server};
 
 struct Play {
     desk: Arc<Server>,
@@ -66,6 +69,46 @@ fn already_open(stage: &mut Stage, play: &Play) -> Step {
     stage.open_drift(&play.subject)
 }
 
+/// A request is held until its answer was accounted for as lost and its operation has ended.
+fn landed_late(stage: &mut Stage) -> Step {
+    let (desk, server) = (stage.server()?, stage.server()?);
+    let subject = stage.subject()?;
+    let refused = || End::Error("an attempt in a quiet world".to_owned());
+    stage.hold_requests(Span::seconds(60));
+    let evidence = stage.gather(&server, &subject, None)?;
+    let owned = stage.commit(&server, subject.plan, &evidence)?;
+    let owned = owned.ok_or_else(refused)?;
+    let permit = stage.attempt(&server, &owned, &evidence)?;
+    let permit = permit.ok_or_else(refused)?;
+    let attempt = permit.get().attempt().id;
+    let sending = stage.send(&server, &subject, permit)?;
+    let answer = stage.finish(&sending)?;
+    stage.answer(&server, &owned, attempt, answer)?;
+    let machine = subject.machine;
+    let start = stage.reading(&server, machine, Purpose::Recovery)?;
+    stage.pass(SETTLE_FLOOR)?;
+    let end = stage.reading(&server, machine, Purpose::Recovery)?;
+    stage.pass(SETTLE_FLOOR)?;
+    let input = AccountingInput {
+        operation: owned.operation,
+        attempt,
+        start,
+        end,
+        facts: BTreeMap::new(),
+    };
+    stage.asked(&desk, ADMIN, move |hand| async move {
+        hand.account_with(input).await
+    })?;
+    let plan = subject.plan;
+    stage.asked(&desk, PUBLISHER, move |hand| async move {
+        hand.cancel(plan).await
+    })?;
+    stage.observe(&server, &subject, &owned, Purpose::Completion)?;
+    stage.judge_operation(&server, &owned)?;
+    stage.until_landed()?;
+    stage.detect(&desk, machine)
+}
+
 const DIALLED: &str = "dials a node";
 const READ: &str = "reads a node's health";
 const RECORD: &str = "a drift record says what a machine last showed";
@@ -82,6 +125,8 @@ pub const WITNESSES: &[Witness] = rows! {
     "a second record, by the index", [OneOpenDrift DriftOpensOnce],
         "one open drift record per machine",
         |stage| detected(stage, true, DIALLED, already_open);
+    "landed after it was accounted for", [LateLandingLinked],
+        "a late landing is linked to its operation", landed_late;
     "it shows Applied again", [DriftReturns], "a machine that shows Applied has no open drift",
         |stage| detected(stage, false, DIALLED, already_open);
 };

@@ -10,25 +10,25 @@ use bronzeward_core::plan::PlanOperation;
 use bronzeward_core::revision::TimelineRevision;
 use bronzeward_core::time::Span;
 use bronzeward_engine::ports::node::{ApplyAnswer, NodeCode};
-use bronzeward_engine::tx::dispatch::{AccountingInput, Owned};
+use bronzeward_engine::tx::dispatch::Owned;
 
 use super::stage::{ADMIN, PUBLISHER, Stage, Step};
 use super::steps::Subject;
 use super::{Witness, rows};
 use crate::ports::node;
 use crate::seed::End;
-use crate::server::{LEASE, SETTLE_FLOOR, Server};
+use crate::server::{LEASE, Server};
 
 /// One attempt that was recorded.
-struct Sent {
-    desk: Arc<Server>,
-    server: Arc<Server>,
-    subject: Subject,
-    owned: Owned,
-    attempt: AttemptId,
+pub(super) struct Sent {
+    pub(super) desk: Arc<Server>,
+    pub(super) server: Arc<Server>,
+    pub(super) subject: Subject,
+    pub(super) owned: Owned,
+    pub(super) attempt: AttemptId,
 }
 
-fn sent(stage: &mut Stage) -> Step<Sent> {
+pub(super) fn sent(stage: &mut Stage) -> Step<Sent> {
     let (desk, server) = (stage.server()?, stage.server()?);
     let subject = stage.subject()?;
     sent_of(stage, desk, server, subject)
@@ -55,7 +55,7 @@ fn sent_of(
     })
 }
 
-fn answer(stage: &mut Stage, sent: &Sent, class: ResponseClass) -> Step {
+pub(super) fn answer(stage: &mut Stage, sent: &Sent, class: ResponseClass) -> Step {
     let code = match class {
         ResponseClass::Transport => NodeCode::NO_ANSWER,
         ResponseClass::Accepted => NodeCode::grpc(0),
@@ -190,7 +190,7 @@ fn accepted_without_effect(stage: &mut Stage) -> Step {
 }
 
 /// The lease lapses and the desk's process takes the operation over.
-fn taken_over(stage: &mut Stage, sent: &mut Sent) -> Step {
+pub(super) fn taken_over(stage: &mut Stage, sent: &mut Sent) -> Step {
     stage.pass(LEASE + Span::seconds(1))?;
     let row = stage.operation(sent.owned.operation)?;
     let desk = Arc::clone(&sent.desk);
@@ -300,6 +300,12 @@ fn frozen_before_it_sent(stage: &mut Stage) -> Step {
 /// The answer comes to a process whose row shows another start of its instance.
 fn answered_to_another(stage: &mut Stage) -> Step {
     let sent = sent(stage)?;
+    of_another_start(stage, &sent)?;
+    answer(stage, &sent, ResponseClass::Answered)
+}
+
+/// The row of an operation shows another start of its instance.
+fn of_another_start(stage: &mut Stage, sent: &Sent) -> Step {
     let other = sent.desk.db.process().owner;
     stage.alter(
         |tables| &mut tables.execution.operations,
@@ -309,8 +315,38 @@ fn answered_to_another(stage: &mut Stage) -> Step {
                 fence.owner = other;
             }
         },
+    )
+}
+
+/// An operation whose row says that it still waits for an answer which is recorded.
+fn answered_again(stage: &mut Stage) -> Step {
+    let sent = sent(stage)?;
+    answer(stage, &sent, ResponseClass::Answered)?;
+    stage.alter(
+        |tables| &mut tables.execution.operations,
+        sent.owned.operation,
+        |operation| operation.row.state = "sending".to_owned(),
     )?;
     answer(stage, &sent, ResponseClass::Answered)
+}
+
+/// Nothing is known of the request, and the node shows what it was before.
+fn unanswered(stage: &mut Stage) -> Step {
+    let mut sent = sent(stage)?;
+    taken_over(stage, &mut sent)?;
+    observe(stage, &sent, Purpose::Recovery)?;
+    judge(stage, &sent)
+}
+
+/// An operation that never sent anything, in the hands of another owner.
+fn judged_unsent(stage: &mut Stage) -> Step {
+    let (desk, _, _, owned) = unsent(stage)?;
+    stage.pass(LEASE + Span::seconds(1))?;
+    let row = stage.operation(owned.operation)?;
+    let Some(owned) = stage.take_over(&desk, &row)? else {
+        return Err(End::Error("a lapsed takeover".to_owned()));
+    };
+    stage.judge_operation(&desk, &owned).map(drop)
 }
 
 /// A pass takes what a live owner is about to send.
@@ -348,67 +384,8 @@ fn ended(stage: &mut Stage) -> Step {
     stage.take_over(&desk, &row).map(drop)
 }
 
-/// How a lost answer is accounted for, and what each condition asks.
-struct Brackets {
-    /// The executor's ownership has moved on.
-    taken: bool,
-    /// How long after the attempt the first reading begins, and the second after it.
-    first: Span,
-    second: Span,
-    /// How long after the second the decision is made.
-    decided: Span,
-    purpose: Purpose,
-    /// A hand changes the configuration between the two, which nobody explains.
-    changed: bool,
-    /// The node's answer was recorded.
-    answered: bool,
-}
-
-const WHOLE: Brackets = Brackets {
-    taken: true,
-    first: LEASE,
-    second: SETTLE_FLOOR,
-    decided: SETTLE_FLOOR,
-    purpose: Purpose::Recovery,
-    changed: false,
-    answered: false,
-};
-
-fn accounted(stage: &mut Stage, as_told: Brackets) -> Step {
-    let mut sent = sent(stage)?;
-    if as_told.answered {
-        answer(stage, &sent, ResponseClass::Answered)?;
-    }
-    if as_told.taken {
-        taken_over(stage, &mut sent)?;
-    }
-    stage.pass(as_told.first)?;
-    let (server, subject, owned) = (sent.server, sent.subject, sent.owned);
-    let start = stage.observe(&server, &subject, &owned, as_told.purpose)?;
-    if as_told.changed {
-        stage.edit_by_hand(&subject)?;
-    }
-    stage.pass(as_told.second)?;
-    let end = stage.observe(&server, &subject, &owned, as_told.purpose)?;
-    stage.pass(as_told.decided)?;
-    let words = (!as_told.changed).then(|| ("explanation".to_owned(), "looked".to_owned()));
-    let input = AccountingInput {
-        operation: owned.operation,
-        attempt: sent.attempt,
-        start: start.started.id,
-        end: end.started.id,
-        facts: words.into_iter().collect(),
-    };
-    stage
-        .asked(&sent.desk, ADMIN, move |hand| async move {
-            hand.account_with(input).await
-        })
-        .map(drop)
-}
-
 const COMPLETED: &str = "a completion rests on a later reading of what was bound";
 const SAFE: &str = "one more request is safe where it is said to be";
-const SETTLED: &str = "an attempt is accounted for once it has settled";
 const MOVED: &str = "only the owner moves its operation";
 
 pub const WITNESSES: &[Witness] = rows! {
@@ -445,27 +422,14 @@ pub const WITNESSES: &[Witness] = rows! {
     "frozen before it sent", [CancelledForGoodOnly],
         "an operation is cancelled for good only", frozen_before_it_sent;
     "answered to another start", [ResponseByOwner], MOVED, answered_to_another;
+    "judged by another start", [VerdictByOwner], MOVED,
+        |stage| undecided(stage, of_another_start);
+    "answered again", [OneResponsePerAttempt], "an attempt is answered once", answered_again;
+    "nothing is known of its request", [EveryAttemptAccounted], SAFE, unanswered;
+    "judged though it sent nothing", [AtLeastOneAttempt], "an end fits its attempts",
+        judged_unsent;
     "taken from a live owner", [TakeoverLapsed], "a live owner is not replaced", live;
     "taken from an owner never seen", [TakeoverGeneration],
         "a takeover follows the owner it saw", unseen;
     "taken though it ended", [TakeoverState], "an operation's states", ended;
-    "accounted while its executor runs", [ExecutorStopped],
-        "only a stopped executor's attempt is accounted for",
-        |stage| accounted(stage, Brackets { taken: false, ..WHOLE });
-    "accounted by two readings at once", [EndAfterFloor], SETTLED,
-        |stage| accounted(stage, Brackets { second: Span::ZERO, ..WHOLE });
-    "accounted at once", [SettleFloor EndAfterFloor], SETTLED,
-        |stage| accounted(stage, Brackets {
-            second: Span::ZERO,
-            decided: Span::ZERO,
-            ..WHOLE
-        });
-    "accounted by other readings", [BracketsRead], SETTLED,
-        |stage| accounted(stage, Brackets { purpose: Purpose::Completion, ..WHOLE });
-    "accounted over a change nobody explains", [VersionChangeExplained],
-        "a changed resource is explained",
-        |stage| accounted(stage, Brackets { changed: true, ..WHOLE });
-    "accounted though it was answered", [AccountedOnce],
-        "an attempt is accounted for once",
-        |stage| accounted(stage, Brackets { answered: true, ..WHOLE });
 };

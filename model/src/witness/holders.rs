@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use bronzeward_core::id::kind;
+use bronzeward_core::time::Span;
 
 use super::stage::{ADMIN, APPROVER, PUBLISHER, Stage, Step};
 use super::steps::Subject;
@@ -11,6 +12,7 @@ use super::{Witness, rows};
 use crate::people::acts::made;
 use crate::pg::Eye;
 use crate::seed::End;
+use crate::server::LEASE;
 
 /// Two machines of one cluster are committed.
 fn two_machines(stage: &mut Stage) -> Step {
@@ -43,6 +45,32 @@ fn two_plans(stage: &mut Stage) -> Step {
     Ok(())
 }
 
+/// A plan's operation has ended, and the plan's row says that it is approved still.
+fn plan_again(stage: &mut Stage) -> Step {
+    let server = stage.server()?;
+    let subject = stage.subject()?;
+    let evidence = stage.gather(&server, &subject, None)?;
+    let owned = stage.commit(&server, subject.plan, &evidence)?;
+    let owned = owned.ok_or_else(|| End::Error("a commitment".to_owned()))?;
+    let operation = owned.operation;
+    stage.pass(LEASE + Span::seconds(1))?;
+    let row = stage.operation(operation)?;
+    stage.take_over(&server, &row)?;
+    stage.asked(&server, ADMIN, move |hand| async move {
+        hand.resolve(operation).await
+    })?;
+    stage.alter(
+        |tables| &mut tables.execution.plan_states,
+        subject.plan,
+        |state| {
+            state.state = "approved".to_owned();
+            state.operation = None;
+        },
+    )?;
+    let evidence = stage.gather(&server, &subject, None)?;
+    stage.commit(&server, subject.plan, &evidence).map(drop)
+}
+
 /// A commitment has looked at everything; somebody takes the authority from under it; then it
 /// commits. With its locks the other waits.
 fn withdrawn(stage: &mut Stage, withdraw: fn(&mut Stage, &Subject) -> Step) -> Step {
@@ -65,7 +93,7 @@ fn withdrawn(stage: &mut Stage, withdraw: fn(&mut Stage, &Subject) -> Step) -> S
 
 /// As long as it takes to end, or to wait.
 fn a_while(stage: &mut Stage) -> Step {
-    stage.pass(bronzeward_core::time::Span::seconds(2))
+    stage.pass(Span::seconds(2))
 }
 
 fn approver(stage: &mut Stage, subject: &Subject) -> Step {
@@ -93,6 +121,10 @@ pub const WITNESSES: &[Witness] = rows! {
     "two plans of a machine, by the index",
         [OneHolderPerScope ScopeFree RolloutFree OneHolderPerRollout],
         "one holder per scope", two_plans;
+    "a plan that has its operation", [NoOperationForPlan OneOperationPerPlan],
+        "one operation per plan", plan_again;
+    "a plan that has its operation, by the index", [OneOperationPerPlan NoOperationForPlan],
+        "one operation per plan", plan_again;
     "its approver revoked while it commits",
         [ApproverShared MachineRowLock InstallationExclusive],
         "a revoked approver authorises nothing", |stage| withdrawn(stage, approver);

@@ -3,7 +3,9 @@
 //! A witness holds with every rule and violates a named invariant without its own. Never in
 //! this module: an invariant.
 
+mod accounts;
 mod adoption;
+mod authority;
 mod claims;
 mod dispatch;
 mod drift;
@@ -11,6 +13,9 @@ mod ends;
 mod holders;
 mod plans;
 mod publish;
+mod recovery;
+mod requests;
+mod restore;
 mod stage;
 mod steps;
 
@@ -21,7 +26,7 @@ use crate::genesis::Genesis;
 use crate::judges::Violation;
 use crate::seed::End;
 
-pub use stage::{Stage, Step, play};
+pub use stage::{ADMIN, APPROVER, AUTHOR, PUBLISHER, Stage, Step, play, traced};
 
 /// One schedule: what it is for, and what it does under a set of rules.
 pub struct Witness {
@@ -56,6 +61,10 @@ const FAMILIES: &[&[Witness]] = &[
     publish::WITNESSES,
     drift::WITNESSES,
     claims::WITNESSES,
+    accounts::WITNESSES,
+    recovery::WITNESSES,
+    requests::WITNESSES,
+    authority::WITNESSES,
 ];
 
 /// Every witness, family by family.

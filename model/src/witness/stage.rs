@@ -65,6 +65,11 @@ impl<T> Pending<T> {
 
 /// Plays a schedule under a set of rules.
 pub fn play(genesis: &Genesis, rules: Without, act: fn(&mut Stage) -> Step) -> End {
+    traced(genesis, rules, act).0
+}
+
+/// The same, with its trace.
+pub fn traced(genesis: &Genesis, rules: Without, act: fn(&mut Stage) -> Step) -> (End, String) {
     let sim = Sim::new(0, rules, true);
     let judges = genesis.begin(&sim);
     let mut stage = Stage {
@@ -72,11 +77,13 @@ pub fn play(genesis: &Genesis, rules: Without, act: fn(&mut Stage) -> Step) -> E
         sim,
         judges,
     };
-    match in_a_world(|| act(&mut stage)) {
+    let end = match in_a_world(|| act(&mut stage)) {
         Ok(Ok(())) => End::Clean,
         Ok(Err(end)) => end,
         Err(panic) => End::Error(panic),
-    }
+    };
+    let trace = stage.sim.state().trace.text().to_owned();
+    (end, trace)
 }
 
 impl Stage {
@@ -102,8 +109,20 @@ impl Stage {
     }
 
     pub fn server_with(&mut self, loops: Loops) -> Step<Arc<Server>> {
+        self.started(false, loops)
+    }
+
+    /// A process that was started for recovery.
+    pub fn recovery_start(&mut self) -> Step<Arc<Server>> {
+        self.started(true, Loops::NONE)
+    }
+
+    fn started(&mut self, recovery: bool, loops: Loops) -> Step<Arc<Server>> {
         let id = self.sim.state().house.next_process();
-        let boot = bring_up(Arc::clone(&self.sim), id, false, loops);
+        if recovery {
+            self.sim.state().house.recovering.insert(id);
+        }
+        let boot = bring_up(Arc::clone(&self.sim), id, recovery, loops);
         let up = self.begin(id, boot);
         self.finish(&up)?;
         let server = self.sim.state().house.up.get(&id).cloned();
@@ -235,6 +254,8 @@ impl Stage {
     /// Lets the world go on for a while.
     pub fn pass(&mut self, length: Span) -> Step {
         let until = self.now() + length;
+        // What is due later is not jumped to.
+        self.sim.state().sched.at(until, Box::new(|_| {}));
         while self.now() < until {
             if self.run.step() == Stepped::Still {
                 let left = until - self.now();

@@ -45,7 +45,7 @@ pub struct Subject {
 }
 
 /// That a step was refused, in words.
-fn failed(what: &str) -> End {
+pub(super) fn failed(what: &str) -> End {
     End::Error(format!("a step failed that no rule refuses: {what}"))
 }
 
@@ -270,13 +270,23 @@ impl Stage {
 
     /// A reading of a machine for no plan and no operation.
     pub fn read(&mut self, server: &Arc<Server>, machine: MachineId, purpose: Purpose) -> Step {
+        self.reading(server, machine, purpose).map(drop)
+    }
+
+    /// The same, by its identifier.
+    pub fn reading(
+        &mut self,
+        server: &Arc<Server>,
+        machine: MachineId,
+        purpose: Purpose,
+    ) -> Step<ObservationId> {
         let of = Arc::clone(server);
         let read = self.call(server, async move {
             let id = of.db.mint();
             let wanted = Wanted::of_machine(id, machine, purpose, Asked::EVERYTHING);
-            of.observer.observe(&wanted).await.is_ok()
+            of.observer.observe(&wanted).await.ok().map(|_| id)
         })?;
-        read.then_some(()).ok_or_else(|| failed("a reading"))
+        read.ok_or_else(|| failed("a reading"))
     }
 
     /// A release other than the one that the plan binds is Desired.

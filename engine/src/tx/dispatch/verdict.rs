@@ -11,7 +11,7 @@ use bronzeward_core::plan::AnyPlan;
 use bronzeward_core::principal::{By, Controller};
 use bronzeward_core::release::{Applied, AppliedSource};
 use bronzeward_core::revision::BaselineRevision;
-use bronzeward_core::rules::Rule;
+use bronzeward_core::rules::{Rule, Rules as _};
 use bronzeward_core::timeline::{Counter, Data, Outcome};
 
 use super::{Last, Log, Owned, Refused, Scene, drift, own_move, scene};
@@ -53,7 +53,8 @@ async fn judged<W: World>(
     };
     let epoch = scene.installation.epoch;
     let common = operation.common();
-    if common.fence.admits(&rules, &owned.fence, epoch).is_err() {
+    let owns = common.fence.admits(&rules, &owned.fence, epoch).is_ok();
+    if !rules.holds(Rule::VerdictByOwner, owns) {
         return scene.open.refuse(Refused::NotOwner).await;
     }
     // No reading begun before the last answer, and none before the state, says anything.

@@ -91,6 +91,8 @@ pub struct Nodes {
     by_endpoint: BTreeMap<Endpoint, Node>,
     /// How long after its caller's deadline a held request lands at most.
     pub held_most: Span,
+    /// A schedule written by hand holds every request for so long after its deadline.
+    pub held_for: Option<Span>,
     /// Keeps what hands write apart.
     count: u64,
 }
@@ -100,6 +102,7 @@ impl Default for Nodes {
         Self {
             by_endpoint: BTreeMap::new(),
             held_most: Span::seconds(25),
+            held_for: None,
             count: 0,
         }
     }

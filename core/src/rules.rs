@@ -558,7 +558,7 @@ rules! {
     /// Without it a reference stands where none can be resolved: a key, a list, a root.
     TagPlace: Decision;
     /// Without it a reference names something no declaration can name.
-    NameGrammar: Decision;
+    NameGrammar: Decision, masked by NameDeclared;
     /// Without it a name is resolved that nobody gave a kind and a version.
     NameDeclared: Decision;
     /// Without it a declaration pins, and needs for ever, what nothing refers to.
@@ -578,7 +578,7 @@ rules! {
     /// Without it a change is stored that can never be ingested again.
     LoadsAsNull: Decision;
     /// Without it a copy of an extracted value stays in clear at another scalar.
-    GuardValue: Decision, masked by GuardSubstring;
+    GuardValue: Decision;
     /// Without it an extracted value stays in clear inside a longer text.
     GuardSubstring: Decision;
     /// Without it a key the provider stores as a value stays in clear elsewhere.
@@ -595,15 +595,15 @@ rules! {
     /// Without it an encoding is applied to what has no bytes.
     EncodingOnString: Decision;
     /// Without it a reference to nothing is composed as nothing.
-    ReferenceKnown: Decision;
+    ReferenceKnown: Decision, masked by OwnPrefixCarries;
     /// Without it a machine is given the secret of another cluster.
     ReferenceScope: Decision;
     /// Without it a value that nobody could read is left out of every search.
-    EveryPinDecodes: Decision;
+    EveryPinDecodes: Decision, masked by OwnPrefixCarries;
     /// Without it one value's leaf is attributed to another reference.
     TraceDistinct: Decision;
     /// Without it a composition is attributed by a pass that went another way.
-    PassesAgree: Decision, masked by ShapeFaithful;
+    PassesAgree: Decision;
     /// Without it a leaf that exists in one pass only is never attributed.
     ShapeFaithful: Decision;
     /// Without it a leaf that changed without a stand-in is shown in clear.
@@ -626,13 +626,13 @@ rules! {
     /// Without it every referenced value is shown.
     RedactByPath: Decision;
     /// Without it the cluster's own secrets are shown.
-    RedactBySchema: Decision, masked by RedactByPath;
+    RedactBySchema: Decision;
     /// Without it a short copy of a value is shown.
     RedactByValue: Decision;
     /// Without it a path spells a value that is hidden everywhere else.
     RedactPathTokens: Decision;
     /// Without it a rendering that still holds a value is shown.
-    RenderingChecked: Decision, masked by RedactByPath;
+    RenderingChecked: Decision;
     /// Without it a message quotes a value that nobody recognised.
     MessageExplained: Decision;
     /// Without it a message quotes a boolean or a key that nothing marks.

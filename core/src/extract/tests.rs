@@ -435,3 +435,5 @@ fn mapping_members_keep_their_kinds() {
         Scalar::Integer(18_446_744_073_709_551_615)
     ));
 }
+
+mod dropped;

@@ -624,6 +624,7 @@ mod tests {
                 ..none
             };
             assert!(ask(requested, false).is_err());
+            assert!(in_range(&Without(&[Rule::PlanDurationsInRange]), &requested, false).is_ok());
         }
         let transport = |seconds| Requested {
             transport_deadline: Some(seconds),

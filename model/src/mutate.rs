@@ -32,23 +32,31 @@ enum Fate {
 
 /// The expected outcome of a rule that is not caught alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Expected {
+enum Expected<'a> {
     /// Only together with the rules that mask it.
     Masked,
-    /// By no world: the reason names the test that shows it.
-    Elsewhere,
+    /// By no world: a test of another part drops it.
+    Elsewhere(Shown<'a>),
+}
+
+/// A test that drops a rule: its file, from the top of the checkout, and its function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Shown<'a> {
+    file: &'a str,
+    test: &'a str,
 }
 
 /// Seeds over which a rule is dropped that is expected not to be caught: what makes an
 /// expectation stale shows early, and the sweep ends in its time.
 const STALE: u64 = 300;
 
-/// `Rule masked|elsewhere reason`, a line each; lines that begin with `#` are for readers.
+/// `Rule masked reason` or `Rule elsewhere file: test[; remark]`, a line each; lines that begin
+/// with `#` are for readers.
 const EXPECTED: &str = include_str!("../expected-outcomes.txt");
 
-fn expected() -> Result<BTreeMap<&'static str, (Expected, &'static str)>, String> {
+fn expected(text: &str) -> Result<BTreeMap<&str, Expected<'_>>, String> {
     let mut all = BTreeMap::new();
-    let lines = EXPECTED.lines().filter(|line| !line.is_empty());
+    let lines = text.lines().filter(|line| !line.is_empty());
     for line in lines.filter(|line| !line.starts_with('#')) {
         let mut words = line.splitn(3, ' ');
         let (Some(rule), Some(word), Some(reason)) = (words.next(), words.next(), words.next())
@@ -57,19 +65,29 @@ fn expected() -> Result<BTreeMap<&'static str, (Expected, &'static str)>, String
                 "expected outcomes: no rule, word and reason: {line}"
             ));
         };
-        let outcome = match word {
-            "masked" => Expected::Masked,
-            "elsewhere" => Expected::Elsewhere,
+        let outcome = match (word, shown_by(reason)) {
+            ("masked", _) => Expected::Masked,
+            ("elsewhere", Some(shown)) => Expected::Elsewhere(shown),
+            ("elsewhere", None) => {
+                return Err(format!("expected outcomes: {rule}: no file and test"));
+            }
             _ => return Err(format!("expected outcomes: {rule}: {word} is no outcome")),
         };
         if !Rule::all().iter().any(|one| one.name() == rule) {
             return Err(format!("expected outcomes: no rule is called {rule}"));
         }
-        if all.insert(rule, (outcome, reason)).is_some() {
+        if all.insert(rule, outcome).is_some() {
             return Err(format!("expected outcomes: {rule} stands twice"));
         }
     }
     Ok(all)
+}
+
+fn shown_by(reason: &str) -> Option<Shown<'_>> {
+    let (file, test) = reason.split_once(": ")?;
+    let test = test.split("; ").next()?;
+    let named = !file.contains(' ') && !test.is_empty() && !test.contains(' ');
+    named.then_some(Shown { file, test })
 }
 
 /// Drops each rule and reports; true where every outcome is the expected one.
@@ -79,12 +97,12 @@ pub fn mutate(
     seeds: u64,
     say: &dyn Fn(std::fmt::Arguments<'_>),
 ) -> Result<bool, String> {
-    let expected = expected()?;
+    let expected = expected(EXPECTED)?;
     let began = Instant::now();
     let (mut surprises, mut counts) = (0_u32, BTreeMap::<&str, u32>::new());
     for (place, rule) in rules.iter().enumerate() {
         let name = rule.name();
-        let expectation = expected.get(name).map(|(outcome, _)| *outcome);
+        let expectation = expected.get(name).copied();
         let fate = match rule.carrier() {
             Carrier::Type => Fate::Type,
             _ => {
@@ -96,7 +114,7 @@ pub fn mutate(
             (Fate::Type, None) => ("TYPE", true),
             (Fate::Caught { .. }, None) => ("CAUGHT", true),
             (Fate::Caught { .. }, Some(_)) => ("CAUGHT, though expected otherwise", false),
-            (Fate::Missed, Some(Expected::Elsewhere)) => ("ELSEWHERE", true),
+            (Fate::Missed, Some(Expected::Elsewhere(_))) => ("ELSEWHERE", true),
             (Fate::Missed, Some(Expected::Masked)) => {
                 match fate_with_masks(genesis, *rule, seeds) {
                     Fate::Caught { .. } => ("CAUGHT with its masks", true),
@@ -113,7 +131,7 @@ pub fn mutate(
         let left = spent / (place + 1) as f64 * (rules.len() - place - 1) as f64;
         say(format_args!(
             "{name}: {word}{} [{left:.0} s left]",
-            shown(&fate)
+            shown(&fate, expectation)
         ));
     }
     for (word, count) in &counts {
@@ -148,11 +166,14 @@ pub fn planted(genesis: &Genesis, seeds: u64, say: &dyn Fn(std::fmt::Arguments<'
     good
 }
 
-fn shown(fate: &Fate) -> String {
-    match fate {
-        Fate::Caught { invariant, by } => format!(" by {invariant} ({by})"),
-        Fate::Error(error) => format!(" {error}"),
-        Fate::Missed | Fate::Type => String::new(),
+fn shown(fate: &Fate, expectation: Option<Expected<'_>>) -> String {
+    match (fate, expectation) {
+        (Fate::Caught { invariant, by }, _) => format!(" by {invariant} ({by})"),
+        (Fate::Error(error), _) => format!(" {error}"),
+        (Fate::Missed, Some(Expected::Elsewhere(shown))) => {
+            format!(" by {} ({})", shown.test, shown.file)
+        }
+        (Fate::Missed | Fate::Type, _) => String::new(),
     }
 }
 
@@ -198,3 +219,6 @@ fn fate(genesis: &Genesis, rule: Rule, rules: Without, seeds: u64) -> Fate {
         Some((_, End::Clean)) => Fate::Missed,
     }
 }
+
+#[cfg(test)]
+mod tests;

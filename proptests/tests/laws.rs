@@ -7,13 +7,18 @@ use std::collections::BTreeMap;
 
 use bronzeward_core::canonical::{Digest, canonical_json, release_content_digest};
 use bronzeward_core::digest::ConfigDigest;
+use bronzeward_core::document::anchors::Anchors;
+use bronzeward_core::document::{INTEGER, NULL, Node, lookup};
 use bronzeward_core::forms::{FLOOR, Forms};
+use bronzeward_core::id::{HeadId, Id, IdError, Kind, kind};
 use bronzeward_core::path::{Format, Inner, Path};
 use bronzeward_core::redact::paths;
 use bronzeward_core::reference::Name;
+use bronzeward_core::revision::{Etag, EtagToken, Revision};
 use bronzeward_core::rules::Enforced;
 use bronzeward_core::secret::{Scalar, Value, base64, canonical_base64, decode_base64};
 use bronzeward_core::standin::StandIn;
+use bronzeward_core::time::DbTime;
 use proptest::prelude::*;
 use quickcheck::quickcheck;
 
@@ -61,6 +66,60 @@ fn json() -> impl Strategy<Value = serde_json::Value> {
     })
 }
 
+/// RFC 8785 for what `json` draws, written from the RFC.
+fn canonical(json: &serde_json::Value) -> String {
+    match json {
+        serde_json::Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(canonical).collect();
+            format!("[{}]", items.join(","))
+        }
+        serde_json::Value::Object(members) => {
+            let mut members: Vec<(&String, &serde_json::Value)> = members.iter().collect();
+            members.sort_by_key(|(name, _)| name.encode_utf16().collect::<Vec<u16>>());
+            let members = members.into_iter().map(|(name, value)| {
+                let name = serde_json::Value::from(name.as_str());
+                format!("{name}:{}", canonical(value))
+            });
+            format!("{{{}}}", members.collect::<Vec<_>>().join(","))
+        }
+        scalar => scalar.to_string(),
+    }
+}
+
+/// A JSON value as a document's tree.
+fn tree(json: &serde_json::Value) -> Node {
+    match json {
+        serde_json::Value::Array(items) => Node::sequence(items.iter().map(tree).collect()),
+        serde_json::Value::Object(members) => {
+            let members = members.iter();
+            let members = members.map(|(name, value)| (Node::string(name.as_str()), tree(value)));
+            Node::mapping(members.collect())
+        }
+        serde_json::Value::String(text) => Node::string(text.as_str()),
+        serde_json::Value::Null => Node::scalar(NULL, "null"),
+        scalar => Node::scalar(INTEGER, scalar.to_string()),
+    }
+}
+
+/// Tokens that often lead somewhere in what `pointed` draws, and sometimes nowhere.
+fn pointed() -> impl Strategy<Value = (serde_json::Value, Vec<String>)> {
+    let name = || prop::sample::select(vec!["a", "~", "/", "~1", "0", "01", "-", ""]);
+    let leaf = any::<u8>().prop_map(serde_json::Value::from);
+    let value = leaf.prop_recursive(4, 24, 4, move |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(serde_json::Value::from),
+            prop::collection::btree_map(name().prop_map(str::to_string), inner, 0..4)
+                .prop_map(|members| members.into_iter().collect()),
+        ]
+    });
+    let token = prop_oneof![3 => name().prop_map(str::to_string), 1 => "[0-9]{1,2}"];
+    (value, prop::collection::vec(token, 0..4))
+}
+
+fn read_back<K: Kind>(bits: u128) -> Result<u128, IdError> {
+    Id::<K>::parse(&Id::<K>::from_bits(bits).to_string()).map(|id| id.bits())
+}
+
 proptest! {
     #![proptest_config(ProptestConfig {
         failure_persistence: Some(Box::new(
@@ -68,6 +127,65 @@ proptest! {
         )),
         ..ProptestConfig::default()
     })]
+
+    #[test]
+    fn an_identifier_reads_back_as_its_bits_and_as_no_other_kind(bits in any::<u128>(), other in any::<u128>()) {
+        prop_assert_eq!(read_back::<kind::Machine>(bits), Ok(bits));
+        prop_assert_eq!(read_back::<kind::Epoch>(bits), Ok(bits));
+        let plan = Id::<kind::Plan>::from_bits(bits);
+        prop_assert!(Id::<kind::Release>::parse(&plan.to_string()).is_err());
+        let (left, right) = (plan.to_string(), Id::<kind::Plan>::from_bits(other).to_string());
+        prop_assert_eq!(left == right, bits == other);
+        // Locks are taken in the order that a database gives texts.
+        prop_assert_eq!(plan.cmp(&Id::from_bits(other)), left.as_bytes().cmp(right.as_bytes()));
+    }
+
+    #[test]
+    fn a_text_that_parses_as_an_identifier_is_its_own_spelling(text in "(frg|prf|asg|mch)_[a-z2-7]{26}") {
+        if let Ok(head) = HeadId::parse(&text) {
+            prop_assert_eq!(head.to_string(), text.clone());
+        }
+        if let Ok(machine) = Id::<kind::Machine>::parse(&text) {
+            prop_assert_eq!(machine.to_string(), text);
+        }
+    }
+
+    #[test]
+    fn an_etag_reads_back_and_matches_itself_alone(
+        (one, other) in (any::<u32>(), any::<u32>()),
+        (left, right) in (any::<u128>(), any::<u128>()),
+    ) {
+        let etag = |revision: u32, bits| Etag::new(Revision(revision.into()), EtagToken::from_bits(bits));
+        let first = etag(one, left);
+        prop_assert_eq!(Etag::parse(&first.to_string()), Some(first));
+        let same = one == other && left == right;
+        prop_assert_eq!(first.matches(&Enforced, &etag(other, right)), same);
+        prop_assert!(!first.matches(&Enforced, &etag(one, left.wrapping_add(1))));
+        prop_assert!(first.matches(&Enforced, &etag(one, left)));
+    }
+
+    #[test]
+    fn a_time_reads_back_to_its_second_and_keeps_its_order(left in 0_i64..4_000_000_000, right in 0_i64..4_000_000_000) {
+        let (one, other) = (DbTime::from_seconds(left), DbTime::from_seconds(right));
+        prop_assert_eq!(DbTime::parse_rfc3339(&one.to_rfc3339()).ok(), Some(one));
+        prop_assert_eq!(one.to_rfc3339().cmp(&other.to_rfc3339()), left.cmp(&right));
+    }
+
+    #[test]
+    fn a_path_behind_its_document_is_a_json_pointer((json, tokens) in pointed()) {
+        let written = Path::new(0, tokens.clone()).written();
+        let pointer = written.strip_prefix("doc[0]").expect("its document");
+        let root = tree(&json);
+        let anchors = Anchors::of(&root).expect("it has none");
+        let found = lookup::find(&root, &anchors, &tokens).map(|(_, node)| node);
+        let wanted = json.pointer(pointer).map(tree);
+        prop_assert!(found == wanted.as_ref(), "{pointer} in {json}");
+    }
+
+    #[test]
+    fn canonical_json_is_what_the_rfc_says(json in json()) {
+        prop_assert_eq!(canonical_json(&json).expect("canonical"), canonical(&json));
+    }
 
     #[test]
     fn a_path_reads_back_as_itself(parts in parts()) {
@@ -178,6 +296,24 @@ quickcheck! {
         let mut more = bytes.clone();
         more.extend_from_slice(b"\nx");
         ConfigDigest::of(&ended) == digest && ConfigDigest::of(&more) != digest
+    }
+
+    fn a_configuration_digest_is_the_digest_of_its_bytes_with_one_line_feed(bytes: Vec<u8>, ends: u8) -> bool {
+        let mut ended = bytes;
+        ended.extend(std::iter::repeat_n(b'\n', usize::from(ends % 3)));
+        let digest = ConfigDigest::of(&ended);
+        while ended.last() == Some(&b'\n') {
+            ended.pop();
+        }
+        ended.push(b'\n');
+        *digest.as_bytes() == Digest::of(&ended).0
+    }
+
+    fn a_text_that_parses_as_a_digest_is_its_own_spelling(text: String, bytes: Vec<u8>) -> bool {
+        let upper = Digest::of(&bytes).hex().to_uppercase();
+        let digits = upper.bytes().all(|byte| byte.is_ascii_digit());
+        Digest::from_hex(&text).is_none_or(|digest| digest.hex() == text)
+            && (digits || Digest::from_hex(&upper).is_none())
     }
 
     fn base64_of_a_text_is_canonical_and_reads_back(text: String) -> bool {

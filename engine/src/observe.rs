@@ -160,9 +160,8 @@ impl<W: World> Observer<W> {
         fence: Option<&Fence>,
     ) -> Result<(Observation, Option<Alert>), Failure<Refusal>> {
         let committed = transact(self.db.store(), Kind::Job, async |tx| {
-            let (mut open, machine, at) = self
-                .admitted(tx, started.machine, started.operation, fence)
-                .await?;
+            let (mut open, machine, at) =
+                self.admitted(tx, &Admitting::of(&started, fence)).await?;
             let observation = record_completion(&mut open, &machine, &started, &values, at).await?;
             let mut log = Log {
                 rows: open.rows(),
@@ -182,9 +181,7 @@ impl<W: World> Observer<W> {
     /// Records that a read begins. The *started* entry's revision is the read's basis.
     pub async fn begin(&self, wanted: &Wanted) -> Result<(Started, ClusterId), Failure<Refusal>> {
         let committed = transact(self.db.store(), Kind::Job, async |tx| {
-            let (open, machine, at) = self
-                .admitted(tx, wanted.machine, wanted.operation, wanted.fence.as_ref())
-                .await?;
+            let (open, machine, at) = self.admitted(tx, &Admitting::wanted(wanted)).await?;
             self.record_start(open, wanted, &machine, at).await
         })
         .await?;
@@ -303,9 +300,8 @@ impl<W: World> Observer<W> {
         fence: Option<&Fence>,
     ) -> Result<Observation, Failure<Refusal>> {
         let committed = transact(self.db.store(), Kind::Job, async |tx| {
-            let (mut open, machine, at) = self
-                .admitted(tx, started.machine, started.operation, fence)
-                .await?;
+            let (mut open, machine, at) =
+                self.admitted(tx, &Admitting::of(&started, fence)).await?;
             let observation = record_completion(&mut open, &machine, &started, &values, at).await?;
             open.done(observation)
         })
@@ -318,19 +314,20 @@ impl<W: World> Observer<W> {
     async fn admitted<T: StoreTx>(
         &self,
         tx: crate::tx::Tx<T, crate::tx::level::Start>,
-        machine: MachineId,
-        operation: Option<OperationId>,
-        fence: Option<&Fence>,
+        admitting: &Admitting<'_>,
     ) -> Result<(OpenTx<T>, MachineRow, DbTime), Abort<Refusal>> {
         let (tx, installation) = tx.lock_installation(LockMode::Share).await?;
-        if !self.db.admits(installation.epoch) {
+        // Whether evidence admits anything is the commitment's and the attempt's to compare:
+        // a process of any epoch gathers it, and its refusal names the epoch (EaR 3.2).
+        let compared = admitting.purpose == Purpose::Evidence;
+        if !compared && !self.db.admits(installation.epoch) {
             return tx.refuse(Refusal::Superseded).await;
         }
-        let (tx, row) = tx.lock_machine(machine, LockMode::Update).await?;
+        let (tx, row) = tx.lock_machine(admitting.machine, LockMode::Update).await?;
         let Some(row) = row else {
             return tx.refuse(Refusal::NoMachine).await;
         };
-        let (Some(fence), Some(operation)) = (fence, operation) else {
+        let (Some(fence), Some(operation)) = (admitting.fence, admitting.operation) else {
             let (open, at) = tx.open_at().await?;
             return Ok((open, row.into_row(), at));
         };
@@ -355,6 +352,35 @@ impl<W: World> Observer<W> {
                 epoch: fence.epoch,
             },
             None => Controller::unowned(process.owner.clone(), process.epoch),
+        }
+    }
+}
+
+/// What admits a reading's transactions: its purpose, its machine, and the operation that its
+/// worker owns.
+struct Admitting<'a> {
+    purpose: Purpose,
+    machine: MachineId,
+    operation: Option<OperationId>,
+    fence: Option<&'a Fence>,
+}
+
+impl<'a> Admitting<'a> {
+    const fn of(started: &Started, fence: Option<&'a Fence>) -> Self {
+        Self {
+            purpose: started.purpose,
+            machine: started.machine,
+            operation: started.operation,
+            fence,
+        }
+    }
+
+    const fn wanted(wanted: &'a Wanted) -> Self {
+        Self {
+            purpose: wanted.purpose,
+            machine: wanted.machine,
+            operation: wanted.operation,
+            fence: wanted.fence.as_ref(),
         }
     }
 }

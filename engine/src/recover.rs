@@ -15,6 +15,7 @@ use bronzeward_core::scope::{ScopeRefusal, ScopeState};
 
 use crate::artifact::{self, Artifact};
 use crate::observe::{Observer, Refusal as NotObserved, Wanted};
+use crate::ports::AlertSink as _;
 use crate::ports::node::Asked;
 use crate::ports::store::{
     InventoryReads as _, PlanReads as _, PlannedRelease, RequestReads as _, Snapshot,
@@ -33,6 +34,8 @@ pub struct Eyes<W: World> {
     pub observer: Observer<W>,
     pub executor: Arc<W::Executor>,
     pub metadata: Arc<W::Metadata>,
+    /// A restoration observation that differs from Applied opens a drift record (EaR 6.1).
+    pub alerts: Arc<W::Alerts>,
 }
 
 /// The recovery acts of one process. Without a provider it has no eyes, and what would have
@@ -68,9 +71,7 @@ impl<W: World> Recoverer<W> {
             Some(release) => self.unapplicable(eyes, machine.id, release).await?,
             None => Vec::new(),
         };
-        let observation = self
-            .observe(eyes, machine.id, Purpose::Restoration, Asked::EVERYTHING)
-            .await?;
+        let observation = self.restored(eyes, machine.id).await?;
         let looked = Looked {
             observation,
             access,
@@ -98,9 +99,7 @@ impl<W: World> Recoverer<W> {
             return Err(problem.naming("machine", machine).into());
         }
         let eyes = self.eyes.as_ref().ok_or_else(no_executor)?;
-        let observation = self
-            .observe(eyes, machine, Purpose::Recovery, Asked::IDENTITY)
-            .await?;
+        let observation = self.identified(eyes, machine).await?;
         requests
             .decommission(admitted, machine, reason, &observation, render)
             .await
@@ -135,14 +134,21 @@ impl<W: World> Recoverer<W> {
         Ok((row, installation.recovery_mode))
     }
 
-    async fn observe(
-        &self,
-        eyes: &Eyes<W>,
-        machine: MachineId,
-        purpose: Purpose,
-        asked: Asked,
-    ) -> Result<Observation, Refused> {
-        let wanted = Wanted::of_machine(self.db.mint(), machine, purpose, asked);
+    /// What the machine shows after the restore, and what that makes of its drift record.
+    async fn restored(&self, eyes: &Eyes<W>, machine: MachineId) -> Result<Observation, Refused> {
+        let (id, purpose) = (self.db.mint(), Purpose::Restoration);
+        let wanted = Wanted::of_machine(id, machine, purpose, Asked::EVERYTHING);
+        let detected = eyes.observer.detect(&wanted).await;
+        let detected = detected.map_err(|failure| not_observed(machine, &failure))?;
+        if let Some(alert) = detected.alert {
+            eyes.alerts.raise(alert);
+        }
+        Ok(detected.observation)
+    }
+
+    async fn identified(&self, eyes: &Eyes<W>, machine: MachineId) -> Result<Observation, Refused> {
+        let (id, purpose) = (self.db.mint(), Purpose::Recovery);
+        let wanted = Wanted::of_machine(id, machine, purpose, Asked::IDENTITY);
         match eyes.observer.observe(&wanted).await {
             Ok((observation, _)) => Ok(observation),
             Err(failure) => Err(not_observed(machine, &failure)),

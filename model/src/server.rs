@@ -257,6 +257,7 @@ fn compose(id: ProcessId, ports: &Ports, db: Db<Model>, denied: &BTreeSet<&'stat
                 observer: observer.clone(),
                 executor: Arc::clone(&ports.executor),
                 metadata: Arc::clone(&ports.metadata),
+                alerts: Arc::clone(&ports.alerts),
             }),
         },
         orphans: Arc::clone(&ports.orphans),

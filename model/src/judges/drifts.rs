@@ -6,6 +6,7 @@
 
 use std::ops::Bound;
 
+use bronzeward_core::digest::ConfigDigest;
 use bronzeward_core::drift::{OpenDrift, Resolution};
 use bronzeward_core::observation::{Observation, Purpose};
 use bronzeward_engine::rows::{AppliedRow, ClaimRow};
@@ -22,7 +23,7 @@ pub fn look(case: &Case<'_>) -> Verdict {
             Change::Drift(changed) => drift(case, changed)?,
             Change::Observation(changed) => {
                 if let Some(seen) = &changed.after {
-                    returned(case, seen)?;
+                    detected(case, seen)?;
                 }
             }
             Change::Act(changed) => act(case, changed)?,
@@ -135,30 +136,54 @@ fn held(case: &Case<'_>, seen: &Observation) -> bool {
     holder || since.any(|(_, entry)| entry.kind == "commitment")
 }
 
-/// A reading that was taken for drift and shows Applied leaves no record open.
-fn returned(case: &Case<'_>, seen: &Observation) -> Verdict {
+/// Whether an operation of the machine did anything since the reading began.
+fn moved(case: &Case<'_>, seen: &Observation) -> bool {
+    const MOVES: [&str; 4] = [
+        "attempt",
+        "response",
+        "ownership-transition",
+        "operation-state",
+    ];
     let machine = seen.started.machine;
+    let timeline = &case.tables.execution.timelines;
+    let mut since = timeline.range(SEEN, (machine, seen.started.basis.0)..=(machine, i64::MAX));
+    since.any(|(_, entry)| MOVES.contains(&entry.kind.as_str()))
+}
+
+/// A reading that was taken for drift, or after a restore, leaves no record open where it
+/// shows Applied, and one that says what it showed where it does not (EaR 6.1).
+fn detected(case: &Case<'_>, seen: &Observation) -> Verdict {
+    let machine = seen.started.machine;
+    let under_way = match seen.started.purpose {
+        Purpose::Drift => held(case, seen) || moved(case, seen),
+        Purpose::Restoration => false,
+        Purpose::Publication | Purpose::Evidence | Purpose::Completion | Purpose::Recovery => {
+            return Ok(());
+        }
+    };
     let states = &case.tables.authoring.machine_states;
     let applied = states.get(SEEN, &machine).and_then(|state| state.applied);
-    let shows = |applied: &AppliedRow| {
-        let digest = seen.digest();
-        digest.is_some_and(|digest| *digest.as_bytes() == applied.digest)
-            && seen.started.baseline == Some(applied.baseline)
+    let compared = applied.filter(|applied| seen.started.baseline == Some(applied.baseline));
+    let (Some(applied), Some(digest)) = (compared, seen.digest()) else {
+        return Ok(());
     };
-    if seen.started.purpose != Purpose::Drift
-        || !applied.as_ref().is_some_and(shows)
-        || superseded(case, seen)
-    {
+    if superseded(case, seen) {
         return Ok(());
     }
     let drifts = &case.tables.execution.drifts;
-    let mut of = drifts.range(SEEN, (machine, 0)..=(machine, i64::MAX));
-    match of.any(|(_, drift)| drift.closed.is_none()) {
-        true => violation(
+    let of = drifts.range(SEEN, (machine, 0)..=(machine, i64::MAX));
+    let open = of.filter(|(_, drift)| drift.closed.is_none());
+    let open: Vec<ConfigDigest> = open.map(|(_, one)| one.drift.observed_digest).collect();
+    match *digest.as_bytes() == applied.digest {
+        true if !open.is_empty() => violation(
             "a machine that shows Applied has no open drift",
             format!("{machine}"),
         ),
-        false => Ok(()),
+        false if !under_way && !open.contains(&digest) => violation(
+            "a reading that differs from Applied leaves a record open",
+            format!("{machine}"),
+        ),
+        _ => Ok(()),
     }
 }
 

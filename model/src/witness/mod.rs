@@ -26,7 +26,8 @@ use crate::genesis::Genesis;
 use crate::judges::Violation;
 use crate::seed::End;
 
-pub use stage::{ADMIN, APPROVER, AUTHOR, PUBLISHER, Stage, Step, play, traced};
+pub use stage::{ADMIN, APPROVER, AUTHOR, PUBLISHER, Stage, Step, play};
+pub use steps::Subject;
 
 /// One schedule: what it is for, and what it does under a set of rules.
 pub struct Witness {

@@ -65,11 +65,6 @@ impl<T> Pending<T> {
 
 /// Plays a schedule under a set of rules.
 pub fn play(genesis: &Genesis, rules: Without, act: fn(&mut Stage) -> Step) -> End {
-    traced(genesis, rules, act).0
-}
-
-/// The same, with its trace.
-pub fn traced(genesis: &Genesis, rules: Without, act: fn(&mut Stage) -> Step) -> (End, String) {
     let sim = Sim::new(0, rules, true);
     let judges = genesis.begin(&sim);
     let mut stage = Stage {
@@ -77,13 +72,11 @@ pub fn traced(genesis: &Genesis, rules: Without, act: fn(&mut Stage) -> Step) ->
         sim,
         judges,
     };
-    let end = match in_a_world(|| act(&mut stage)) {
+    match in_a_world(|| act(&mut stage)) {
         Ok(Ok(())) => End::Clean,
         Ok(Err(end)) => end,
         Err(panic) => End::Error(panic),
-    };
-    let trace = stage.sim.state().trace.text().to_owned();
-    (end, trace)
+    }
 }
 
 impl Stage {

@@ -78,6 +78,7 @@ mod tests {
 
     use super::*;
     use crate::change::Changed;
+    use crate::journal::Held;
     use crate::sched::ProcessId;
     use crate::store::authoring::Act;
 
@@ -103,6 +104,10 @@ mod tests {
             process: ProcessId::WORLD,
             recovering: false,
             owner: None,
+            held: &Held {
+                began: DbTime::from_seconds(0),
+                waits: Vec::new(),
+            },
             changes: &[Change::Act(act)],
         })
     }

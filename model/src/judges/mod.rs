@@ -8,13 +8,17 @@ mod accountings;
 mod adoptions;
 mod authority;
 mod case;
+mod claims;
 mod disclosure;
 mod dispatch;
+mod drafts;
 mod drifts;
 mod evidence;
 mod idempotency;
+mod locks;
 mod nodes;
 mod operations;
+mod places;
 mod published;
 mod quiet;
 mod records;
@@ -80,19 +84,29 @@ impl Judges {
                     if let Outside::Orphans(paths) = outside {
                         self.recovery.reported(tables, paths)?;
                     }
+                    if let Outside::Circle(processes) = outside {
+                        locks::circle(processes)?;
+                    }
                     self.nodes.outside(now, outside)?;
                     sometimes::outside(tables, outside, seen);
                 }
-                Event::Commit { process, changes } => {
+                Event::Commit {
+                    process,
+                    held,
+                    changes,
+                } => {
                     let case = Case {
                         tables,
                         now,
                         process: *process,
                         recovering: state.house.recovering.contains(process),
                         owner: state.house.owners.get(process),
+                        held,
                         changes,
                     };
-                    self.records.look(&case, &state.house.expected)?;
+                    self.records.look(&case)?;
+                    claims::look(&case)?;
+                    drafts::look(&case, &state.house.expected)?;
                     self.idempotency.look(&case)?;
                     let entered = self.recovery.entered_at;
                     authority::look(&case, &state.house.asked, entered)?;
@@ -109,6 +123,7 @@ impl Judges {
                     adoptions::look(&case)?;
                     drifts::look(&case)?;
                     self.nodes.look(&case)?;
+                    places::look(&case)?;
                     sometimes::look(&case, seen);
                 }
             }

@@ -89,6 +89,8 @@ pub type Acting = Pin<Box<dyn Future<Output = Result<Answer, Refused>> + Send>>;
 pub struct Hand {
     pub sim: Arc<Sim>,
     pub person: Person,
+    /// The key that it asks under, where that is no fresh one.
+    pub key: Option<IdempotencyKey>,
 }
 
 /// The route that leaves recovery mode.
@@ -106,6 +108,21 @@ impl Person {
 }
 
 impl Hand {
+    pub fn new(sim: &Arc<Sim>, person: Person) -> Self {
+        Self {
+            sim: Arc::clone(sim),
+            person,
+            key: None,
+        }
+    }
+
+    /// The same under a key of its own.
+    #[must_use]
+    pub fn under(self, key: IdempotencyKey) -> Self {
+        let key = Some(key);
+        Self { key, ..self }
+    }
+
     pub async fn sleep(&self, least: Span, most: Span) {
         let until = {
             let mut state = self.sim.state();
@@ -131,7 +148,7 @@ impl Hand {
         text: &str,
         act: impl Fn(Arc<Server>, Admitted) -> Acting + Clone + Send + 'static,
     ) -> Ended {
-        let key = self.key();
+        let key = self.key.clone().unwrap_or_else(|| self.fresh_key());
         let expected = self.expected(route);
         for again in 0..TRIES {
             let Some(server) = self.server() else {
@@ -186,12 +203,12 @@ impl Hand {
     }
 
     /// A fresh key; now and then, by mistake, the one of the request before.
-    fn key(&self) -> IdempotencyKey {
+    fn fresh_key(&self) -> IdempotencyKey {
         let mut state = self.sim.state();
         let state = &mut *state;
         let bits = state.rng.u128(..);
         let mistaken = state.rng.u32(0..60) == 0;
-        let fresh = IdempotencyKey::parse(&format!("{bits:032x}")).expect("a legal key");
+        let fresh = key_of(bits);
         let last = state.house.keys.insert(self.person.name, fresh.clone());
         match last.filter(|_| mistaken) {
             None => fresh,
@@ -262,6 +279,11 @@ impl Final for ProblemCode {
                 | ProblemCode::InternalError
         )
     }
+}
+
+/// A key by 128 bits.
+pub fn key_of(bits: u128) -> IdempotencyKey {
+    IdempotencyKey::parse(&format!("{bits:032x}")).expect("a legal key")
 }
 
 fn fingerprint(route: &str, text: &str) -> Fingerprint {

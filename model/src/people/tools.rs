@@ -30,6 +30,13 @@ fn tokens(server: &Server) -> Tokens<'_, Model> {
     }
 }
 
+/// Replaces the automation's token, as the tool beside this server does.
+pub async fn rotate(server: &Server) -> Result<Issued, Refusal> {
+    let service = Service::Name(AUTOMATION.to_owned());
+    let tool = tokens(server);
+    tool.rotate(&service, None, None, &human(KEEPER)).await
+}
+
 impl Hand {
     /// Creates the automation's identity with its first token; true where it is done.
     pub async fn issue_token(&self) -> bool {
@@ -53,12 +60,7 @@ impl Hand {
         let Some(server) = self.server() else {
             return false;
         };
-        let issued = call(&self.sim, server.id, async move {
-            let service = Service::Name(AUTOMATION.to_owned());
-            tokens(&server)
-                .rotate(&service, None, None, &human(KEEPER))
-                .await
-        });
+        let issued = call(&self.sim, server.id, async move { rotate(&server).await });
         self.handed(issued.await)
     }
 

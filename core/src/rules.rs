@@ -128,7 +128,9 @@ rules! {
     SecondIfMatch: Decision, masked by RevisionUnchanged;
     /// Without it two requests with one key in flight both execute, and the second
     /// ends in a unique violation.
-    IdempotencyKeyLock: Lock;
+    IdempotencyKeyLock: Lock, masked by OneRecordPerKey;
+    /// The index behind it.
+    OneRecordPerKey: Schema("idempotency_record_pkey"), masked by IdempotencyKeyLock;
     /// Without it an answer stored in an earlier epoch is replayed, although what it
     /// describes was fenced.
     IdempotencyEpoch: Decision;
@@ -150,26 +152,33 @@ rules! {
 
     /// Without it a source used unchanged moves between snapshot and commit, and the
     /// release holds superseded text.
-    UnchangedHeadsShared: Lock;
+    UnchangedHeadsShared: Lock, masked by MachineStatesOfCluster;
     /// Without it two publications each hold a head the other waits for.
     HeadsInOnePass: Lock, masked by MachineStatesOfCluster;
     /// Without it a machine gains an import base while the release that should cover it
     /// commits.
-    MachineStatesOfCluster: Lock;
+    MachineStatesOfCluster: Lock, masked by PublicationMachinesShared;
+    /// Without it a machine is readdressed while a release for its old address commits.
+    PublicationMachinesShared: Lock, masked by MachineStatesOfCluster;
     /// Without it machine revisions repeat or commit out of order.
     MachineRowLock: Lock;
     /// Without it a machine inventoried during an identity revocation or an exit is
     /// missed by it.
     InstallationExclusive: Lock;
     /// Without it two rotations leave two valid tokens, or one survives a revocation.
-    TokenPrincipalLock: Lock;
+    TokenPrincipalLock: Lock, masked by OneTokenPerIdentity;
+    /// Without it a request waits for its own principal under the act-order lock, which a
+    /// rotation of its token waits for.
+    ActorHeld: Lock;
     /// Without it an approval is revoked between a commitment's look and its commit.
-    ApprovalShared: Lock, masked by MachineRowLock;
+    ApprovalShared: Lock, masked by MachineRowLock PlanStateLock;
     /// Without it an approver is revoked between a commitment's look and its commit.
     ApproverShared: Lock, masked by MachineRowLock;
     /// Without it a publication changes the assignment between a commitment's look and
     /// its commit.
     AssignmentHeadShared: Lock, masked by MachineRowLock;
+    /// Without it a plan's state moves between an act's look at it and its commit.
+    PlanStateLock: Lock, masked by MachineRowLock RevisionUnchanged;
     /// Without it two commitments of one cluster both find the rollout free.
     RolloutLock: Lock, masked by OneHolderPerRollout;
 
@@ -465,7 +474,7 @@ rules! {
     /// Without it a fragment is composed in another layer than its own.
     SelectionLayer: Decision;
     /// Without it a release leaves out a machine it should hold.
-    ReleaseCoversCluster: Decision;
+    ReleaseCoversCluster: Decision, masked by NotCoveredSince;
     /// Without it an assignment is changed for a machine nothing can be compiled for.
     AssignmentNeedsBase: Decision;
     /// Without it a release is committed on a head that moved after the draft's base.
@@ -489,7 +498,7 @@ rules! {
     /// The index behind it.
     OneReleasePerRevisionKey: Schema("release_draft_revision_key"), masked by OneReleasePerRevision;
     /// Without it a publication rests on another job's reading.
-    PublicationEvidenceOwn: Decision;
+    PublicationEvidenceOwn: Decision, masked by PublicationIdentity PublicationVersion;
     /// Without it a release is compiled for a machine that is another one.
     PublicationIdentity: Decision;
     /// Without it a release is compiled for a minor its nodes do not run.
@@ -500,8 +509,10 @@ rules! {
     PublicationNotContradicted: Decision;
     /// Without it a value lost while the release was compiled is published.
     DependencyRecheck: Decision;
-    /// Without it two publications of one draft revision are queued.
-    OneActivePublication: Schema("operation_active_publish");
+    /// Without it a second request to publish a draft queues a publication of its own.
+    ActivePublicationAnswers: Decision, masked by OneActivePublication;
+    /// The index behind it.
+    OneActivePublication: Schema("operation_active_publish"), masked by ActivePublicationAnswers;
 
     // ---- staging claims (IC §3) ----
 
@@ -514,7 +525,7 @@ rules! {
     /// Without it a claim is taken from a live owner.
     ClaimTakeoverLapsed: Decision;
     /// Without it a transient change, which nobody can decrypt, is taken over.
-    ClaimTakeoverEncrypted: Decision;
+    ClaimTakeoverEncrypted: Decision, masked by ClaimReadsAbandoned;
     /// Without it a claim of an earlier epoch is resumed.
     ClaimOfThisEpoch: Decision;
     /// Without it a change nobody has reviewed is written.
@@ -526,7 +537,7 @@ rules! {
     /// Without it two ingestions write one draft revision.
     OneIngestionPerRevision: Schema("operation_active_ingest");
     /// Without it two draft entries with one key both ingest.
-    OneClaimPerKey: Schema("staging_claim_live_key");
+    OneClaimPerKey: Schema("staging_claim_live_key"), masked by IdempotencyKeyLock;
 
     // ---- recovery (EaR 7, PA §12) ----
 

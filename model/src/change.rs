@@ -5,14 +5,18 @@ use std::sync::Arc;
 use bronzeward_core::attempt::Recorded;
 use bronzeward_core::digest::ConfigDigest;
 use bronzeward_core::generation::GenerationPath;
-use bronzeward_core::id::{AttemptId, EpochId, MachineId, PrincipalId};
+use bronzeward_core::id::{
+    AttemptId, DraftId, EpochId, ImportBaseRevisionId, MachineId, PrincipalId,
+};
 use bronzeward_core::idempotency::{Fingerprint, IdempotencyKey};
 use bronzeward_core::installation::Installation;
 use bronzeward_core::inventory::Endpoint;
 use bronzeward_core::observation::Observation;
 use bronzeward_core::principal::Principal;
 use bronzeward_engine::ports::Alert;
-use bronzeward_engine::ports::store::{EntryRow, NewAccounting, NewAdoption};
+use bronzeward_engine::ports::store::{
+    EntryKind, EntryOfDraft, EntryRow, ImportBaseRow, NewAccounting, NewAdoption,
+};
 use bronzeward_engine::rows::{ClaimRow, DraftRow, MachineRow, MachineStateRow, PlanStateRow};
 
 use crate::pg::Row;
@@ -36,10 +40,13 @@ pub enum Change {
     Machine(Changed<MachineRow>),
     MachineState(MachineId, Changed<MachineStateRow>),
     Draft(Changed<DraftRow>),
+    DraftEntry(DraftId, Changed<EntryOfDraft>),
     Claim(Changed<ClaimRow>),
     Head(Changed<Head>),
     /// What a source revision refers to.
     References(Changed<References>),
+    /// An import base was made.
+    ImportBase(ImportBaseRevisionId),
     Principal(Changed<Principal>),
     Token(Changed<TokenOf>),
     Idempotency(Changed<Idempotent>),
@@ -79,6 +86,8 @@ pub enum Outside {
         attempt: Option<AttemptId>,
         digest: ConfigDigest,
     },
+    /// Transactions of these processes waited for each other in a circle.
+    Circle(Vec<ProcessId>),
     /// The database is another one from here on: an earlier one.
     Restored,
     /// What the operator's report called orphans.
@@ -128,7 +137,7 @@ pub(crate) use watched;
 
 watched!(Installation, (), Installation);
 watched!(MachineRow, MachineId, Machine);
-watched!(DraftRow, bronzeward_core::id::DraftId, Draft);
+watched!(DraftRow, DraftId, Draft);
 watched!(ClaimRow, bronzeward_core::id::IngestionId, Claim);
 watched!(Head, bronzeward_core::id::HeadId, Head);
 watched!(Principal, bronzeward_core::id::PrincipalId, Principal);
@@ -160,5 +169,31 @@ impl Row<MachineId> for MachineStateRow {
             after: after.cloned(),
         };
         journal.changed(Change::MachineState(*key, changed));
+    }
+}
+
+impl Row<ImportBaseRevisionId> for ImportBaseRow {
+    fn committed(
+        key: &ImportBaseRevisionId,
+        _before: Option<&Arc<Self>>,
+        _after: Option<&Arc<Self>>,
+        journal: &mut crate::journal::Journal,
+    ) {
+        journal.changed(Change::ImportBase(*key));
+    }
+}
+
+impl Row<(DraftId, EntryKind, String)> for EntryOfDraft {
+    fn committed(
+        (draft, ..): &(DraftId, EntryKind, String),
+        before: Option<&Arc<Self>>,
+        after: Option<&Arc<Self>>,
+        journal: &mut crate::journal::Journal,
+    ) {
+        let changed = Changed {
+            before: before.cloned(),
+            after: after.cloned(),
+        };
+        journal.changed(Change::DraftEntry(*draft, changed));
     }
 }

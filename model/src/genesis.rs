@@ -8,7 +8,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bronzeward_core::claim::{ClaimKind, StagingMode};
-use bronzeward_core::head::Name;
+use bronzeward_core::head::{AssignmentContent, Name};
 use bronzeward_core::id::{ClusterId, DraftId, Kind, MachineId, OperationId, PlanId, kind};
 use bronzeward_core::time::{DbTime, Span};
 use bronzeward_without::Without;
@@ -22,11 +22,13 @@ use crate::ports::Outside;
 use crate::run::{Run, Stepped};
 use crate::sched::ProcessId;
 use crate::seed::{BEGINNING, start};
-use crate::server::LEASE;
+use crate::server::{LEASE, Loops, bring_up};
 use crate::sim::Sim;
 
 /// How many machines the world has, all of one cluster.
 pub const MACHINES: u16 = 3;
+/// How many processes the genesis has.
+const PROCESSES: u32 = 2;
 /// More steps than a genesis takes.
 const LIMIT: u64 = 200_000;
 
@@ -40,7 +42,7 @@ pub struct Genesis {
 /// Lines of the trace that a failed genesis shows.
 const LAST: usize = 60;
 
-type Slot = Arc<Mutex<Option<Result<(), String>>>>;
+type Slot<T> = Arc<Mutex<Option<Result<T, String>>>>;
 
 impl Genesis {
     /// Makes it; what failed is said in words.
@@ -57,35 +59,18 @@ impl Genesis {
             crate::furniture::furnish(state, MACHINES);
         }
         let mut run = Run::new(Arc::clone(&sim));
-        start(&mut run, &sim);
-        let slot: Slot = Arc::default();
-        run.spawn(
-            ProcessId::WORLD,
-            script(Arc::clone(&sim), Arc::clone(&slot)),
-        );
         let mut judges = Judges::default();
-        loop {
-            if run.step() == Stepped::Still || run.steps > LIMIT {
-                return Err("the genesis does not end".to_owned());
-            }
-            let mut state = sim.state();
-            let events = state.journal.take();
-            if let Err(violation) = judges.look(&mut state, &events) {
-                return Err(format!("{}: {}", violation.invariant, violation.said));
-            }
-            drop(state);
-            let ended = slot.lock().unwrap_or_else(PoisonError::into_inner).take();
-            match ended {
-                None => {}
-                Some(Err(error)) => {
-                    let trace = sim.state().trace.text().to_owned();
-                    let lines: Vec<&str> = trace.lines().collect();
-                    let last = lines.len().saturating_sub(LAST);
-                    return Err(format!("{}\n{error}", lines[last..].join("\n")));
-                }
-                Some(Ok(())) => break,
-            }
-        }
+        let first = start(&mut run, &sim);
+        let plans = carry(&mut run, &mut judges, prepared(Arc::clone(&sim)))?;
+        // The plans are approved where nothing carries them out: that is each seed's own.
+        sim.state().house.up.remove(&first);
+        run.kill(first);
+        let second = sim.state().house.next_process();
+        run.spawn(
+            second,
+            bring_up(Arc::clone(&sim), second, false, Loops::NONE),
+        );
+        carry(&mut run, &mut judges, approved(Arc::clone(&sim), plans))?;
         let state = sim.state();
         Ok(Self {
             tables: state.db.tables.settled(),
@@ -101,31 +86,60 @@ impl Genesis {
         state.db.tables = self.tables.clone();
         state.outside = self.outside.clone();
         state.outside.seen = crate::ports::Seen::default();
-        // The genesis's process may have left a lease; it has lapsed.
+        // A process of the genesis may have left a lease; it has lapsed.
         let passed = Span::micros(self.now.as_micros()) + LEASE + Span::seconds(1);
         state.sched.advance(passed);
-        state.house.last = 1;
+        state.house.last = PROCESSES;
         self.judges.clone()
     }
 }
 
-async fn script(sim: Arc<Sim>, slot: Slot) {
-    let ended = walk(&sim).await;
-    *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(ended);
+/// Carries a part of the script out, under every judge.
+fn carry<T: Send + 'static>(
+    run: &mut Run,
+    judges: &mut Judges,
+    work: impl Future<Output = Result<T, String>> + Send + 'static,
+) -> Result<T, String> {
+    let sim = Arc::clone(&run.sim);
+    let slot: Slot<T> = Arc::default();
+    let filled = Arc::clone(&slot);
+    run.spawn(ProcessId::WORLD, async move {
+        let ended = work.await;
+        *filled.lock().unwrap_or_else(PoisonError::into_inner) = Some(ended);
+    });
+    loop {
+        if run.step() == Stepped::Still || run.steps > LIMIT {
+            return Err("the genesis does not end".to_owned());
+        }
+        let mut state = sim.state();
+        let events = state.journal.take();
+        if let Err(violation) = judges.look(&mut state, &events) {
+            return Err(format!("{}: {}", violation.invariant, violation.said));
+        }
+        let ended = slot.lock().unwrap_or_else(PoisonError::into_inner).take();
+        match ended {
+            None => {}
+            Some(Err(error)) => {
+                let lines: Vec<&str> = state.trace.text().lines().collect();
+                let last = lines.len().saturating_sub(LAST);
+                return Err(format!("{}\n{error}", lines[last..].join("\n")));
+            }
+            Some(Ok(value)) => return Ok(value),
+        }
+    }
 }
 
 fn hand(sim: &Arc<Sim>, name: &'static str, groups: &'static [&'static str]) -> Hand {
-    Hand {
-        sim: Arc::clone(sim),
-        person: Person { name, groups },
-    }
+    Hand::new(sim, Person { name, groups })
 }
 
 fn need<K: Kind>(what: &str, ended: &Ended) -> Result<bronzeward_core::id::Id<K>, String> {
     made::<K>(ended).ok_or_else(|| format!("{what}: {ended:?}"))
 }
 
-async fn walk(sim: &Arc<Sim>) -> Result<(), String> {
+/// Everything up to the plans of the last release, one a machine.
+async fn prepared(sim: Arc<Sim>) -> Result<Vec<PlanId>, String> {
+    let sim = &sim;
     let author = hand(sim, "ann", &["author"]);
     let publisher = hand(sim, "pam", &["publisher"]);
     let approver = hand(sim, "vic", &["approver"]);
@@ -155,7 +169,13 @@ async fn walk(sim: &Arc<Sim>) -> Result<(), String> {
     for machine in &machines {
         plans.push(planned(sim, &publisher, *machine, false).await?);
     }
-    // The last act: what follows from it is each seed's own.
+    Ok(plans)
+}
+
+/// The plans' approvals.
+async fn approved(sim: Arc<Sim>, plans: Vec<PlanId>) -> Result<(), String> {
+    let approver = hand(&sim, "vic", &["approver"]);
+    approver.sleep(Span::seconds(5), Span::seconds(5)).await;
     for plan in plans {
         need::<kind::Approval>("approval", &approver.approve(plan).await)?;
     }
@@ -277,9 +297,12 @@ async fn edit(
         .await;
     need::<kind::Draft>("profile", &put)?;
     for machine in machines {
-        let profiles = vec![name("workers")?];
+        let content = AssignmentContent {
+            profiles: vec![name("workers")?],
+            ..AssignmentContent::default()
+        };
         let put = author
-            .put_assignment(draft, etag(sim, draft)?, *machine, profiles)
+            .put_assignment(draft, etag(sim, draft)?, *machine, content)
             .await;
         need::<kind::Draft>("assignment", &put)?;
     }

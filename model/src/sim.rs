@@ -11,6 +11,7 @@ use bronzeward_core::time::Span;
 use bronzeward_engine::ports::store::StoreError;
 use bronzeward_without::Without;
 
+use crate::change::Outside;
 use crate::faults::{Fault, Faults};
 use crate::journal::Journal;
 use crate::pg::session::FINDING_OUT;
@@ -191,6 +192,10 @@ impl State {
         };
         let victim = circle[self.rng.usize(0..circle.len())];
         self.outside.seen.deadlocks += 1;
+        let open = self.db.open_transactions().into_iter();
+        let of = open.filter(|(id, _)| circle.contains(id));
+        let circle = Outside::Circle(of.map(|(_, process)| process).collect());
+        self.journal.outside(circle);
         let leaf = self.db.locks.leaf_of(victim);
         self.fail_transaction(victim, StoreError::Deadlock);
         if let Some(leaf) = leaf {

@@ -178,14 +178,14 @@ impl Locks for PgTx {
     async fn lock_plan_states(
         &mut self,
         plans: &BTreeSet<PlanId>,
-        mode: LockMode,
+        mode: Option<LockMode>,
     ) -> Out<Vec<PlanStateRow>> {
         use schema::plan_state::dsl;
         let query = dsl::plan_state
             .filter(dsl::plan_id.eq_any(texts(plans)))
             .order(dsl::plan_id)
             .select(records::PlanState::as_select());
-        let rows = load_locked!(self, query, Some(mode))?;
+        let rows = load_locked!(self, query, mode)?;
         rows.into_iter().map(PlanStateRow::try_from).collect()
     }
 

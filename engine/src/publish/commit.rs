@@ -137,11 +137,12 @@ impl<W: World> Commit<'_, W> {
     async fn lock<T: StoreTx>(&self, tx: Tx<T, Start>) -> Result<Under<T>, Abort<Refused>> {
         let rules = self.worker.db.rules();
         let (tx, installation) = tx.lock_installation(LockMode::Share).await?;
-        // Every machine state of the cluster is held, so that the coverage cannot change
-        // before the commit.
+        // Every machine of the cluster is held with its state, so that neither what is covered
+        // nor what was read of it can change before the commit.
         let select = Select::Cluster(self.snapshot.cluster.id);
+        let rows = lock_by(&rules, Rule::PublicationMachinesShared, LockMode::Share);
         let states = lock_by(&rules, Rule::MachineStatesOfCluster, LockMode::Update);
-        let (mut tx, machines) = tx.lock_machines(&select, LockMode::Share, states).await?;
+        let (mut tx, machines) = tx.lock_machines(&select, rows, states).await?;
         let unchanged = lock_by(&rules, Rule::UnchangedHeadsShared, LockMode::Share);
         let shared = self
             .snapshot

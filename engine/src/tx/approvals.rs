@@ -82,9 +82,8 @@ impl<W: World> Requests<'_, W> {
                     if actor_stands(&rules, revoked).is_err() {
                         return tx.refuse(identity_revoked()).await;
                     }
-                    let (tx, _) = tx
-                        .lock_plan_states(&BTreeSet::from([plan]), LockMode::Update)
-                        .await?;
+                    let state = lock_by(&rules, Rule::PlanStateLock, LockMode::Update);
+                    let (tx, _) = tx.lock_plan_states(&BTreeSet::from([plan]), state).await?;
                     let mut open = tx.open();
                     let Some(row) = open.rows().plan(plan).await? else {
                         return open.refuse(Problem::not_found("No such plan.")).await;

@@ -6,6 +6,7 @@ use bronzeward_core::problem::{Problem, ProblemCode};
 use bronzeward_core::revision::{Etag, Revision};
 use bronzeward_core::rules::{Rule, Rules};
 
+use super::withdrawals::held_actor;
 use crate::ports::store::{
     Condition, DraftReads, DraftWrites, EntryOfDraft, Guard, InventoryReads, LockMode, NewDraft,
     Written,
@@ -43,7 +44,9 @@ impl<W: World> Requests<'_, W> {
                     by: admitted.actor,
                     epoch: installation.epoch,
                 };
-                let (mut acts, at) = tx.open().lock_acts(&self.db.rules()).await?;
+                let rules = self.db.rules();
+                let tx = held_actor(&rules, tx, admitted).await?;
+                let (mut acts, at) = tx.open().lock_acts(&rules).await?;
                 acts.rows().insert_draft(&new, at).await?;
                 let rendered = render(
                     &DraftRow {
@@ -91,7 +94,7 @@ impl<W: World> Requests<'_, W> {
                 if let Err(problem) = editable(&rules, &row, active, if_match.as_ref()) {
                     return tx.refuse(problem).await;
                 }
-                let mut open = tx.open();
+                let mut open = held_actor(&rules, tx, admitted).await?.open();
                 let guard = unmoved(&rules, &row);
                 if open.rows().discard_draft(draft, &guard, token).await? == Written::Stale {
                     return open.refuse(moved()).await;

@@ -22,6 +22,7 @@ use super::drafts::{moved, unmoved};
 use super::ingest_run::{Owned, references};
 use super::level::{InstallationState, Start};
 use super::sources::{Aim, EntryUpdate, Under};
+use super::withdrawals::held_actor;
 use super::{Abort, ActsTx, Ended, Failure, Kind, Tx, lock_by, transact};
 use crate::ports::store::{
     Authorship, ClaimEnd, ClaimReads, ClaimSource, ClaimWrites, DraftReads, DraftWrites, EntryKind,
@@ -254,8 +255,7 @@ impl<W: World> Requests<'_, W> {
             .tx
             .lock_claims(&BTreeSet::from([claimed.claim]), LockMode::Update)
             .await?;
-        let author = BTreeMap::from([(admitted.actor.principal, Some(LockMode::KeyShare))]);
-        let (tx, _) = tx.lock_principals(&author).await?;
+        let tx = held_actor(&rules, tx, admitted).await?;
         let (mut acts, at) = tx.open().lock_acts(&rules).await?;
         let lost = || Problem::internal("The entry's claim ended before it was written.");
         let Some(held) = claims.pop() else {
@@ -329,6 +329,7 @@ impl<W: World> Requests<'_, W> {
             let (tx, mut claims) = tx
                 .lock_claims(&BTreeSet::from([claimed.claim]), LockMode::Update)
                 .await?;
+            let tx = held_actor(&rules, tx, admitted).await?;
             let (mut acts, at) = tx.open().lock_acts(&rules).await?;
             let lost = || Problem::internal("The entry's claim ended before it was refused.");
             let Some(held) = claims.pop() else {

@@ -1,7 +1,7 @@
 //! Ingestion start, abandonment and takeover (T11): what a request commits of an ingestion.
 //! The run that follows is `ingest`'s, its transactions `ingest_run`'s.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use bronzeward_core::act::{ActDraft, Action};
 use bronzeward_core::claim::{ClaimKind, ClaimState, StagingMode, Take, TakenOver, Timers};
@@ -22,6 +22,7 @@ use super::claims::{
     unended, writable,
 };
 use super::level::InstallationState;
+use super::withdrawals::held_actor;
 use super::{Abort, ActsTx, Tx};
 use crate::ports::store::{
     ClaimEnd, ClaimReads, ClaimSource, ClaimWrites, Condition, DraftReads, Guard, JobReads,
@@ -189,8 +190,7 @@ impl<W: World> Requests<'_, W> {
         let holder = holder.and_then(|row| Some((row.id, row.claim?)));
         let claims = holder.iter().map(|(_, claim)| *claim).collect();
         let (tx, mut claims) = tx.lock_claims(&claims, LockMode::Update).await?;
-        let author = BTreeMap::from([(admitted.actor.principal, Some(LockMode::KeyShare))]);
-        let (tx, _) = tx.lock_principals(&author).await?;
+        let tx = held_actor(&rules, tx, admitted).await?;
         let operations = holder.iter().map(|(operation, _)| *operation).collect();
         let (tx, _) = tx.lock_operations(&operations, LockMode::Update).await?;
         let (mut acts, at) = tx.open().lock_acts(&rules).await?;

@@ -251,12 +251,12 @@ impl<T: StoreTx, L> Tx<T, L> {
     pub async fn lock_plan_states(
         mut self,
         plans: &BTreeSet<PlanId>,
-        mode: LockMode,
+        mode: impl Into<Option<LockMode>>,
     ) -> Result<(Tx<T, PlanStates>, Vec<Held<PlanStateRow>>), StoreError>
     where
         L: Before<PlanStates>,
     {
-        let rows = self.raw.lock_plan_states(plans, mode).await?;
+        let rows = self.raw.lock_plan_states(plans, mode.into()).await?;
         Ok((self.down(), held(rows)))
     }
 

@@ -25,6 +25,7 @@ use bronzeward_core::time::DbTime;
 use bronzeward_core::timeline::{Counter, Data};
 
 use super::lock_by;
+use super::withdrawals::held_actor;
 use crate::plan_evidence::{self, Difference, Sides};
 use crate::ports::store::{
     LockMode, NewEntry, OpenDrift, Page, Paged, PlanFilter, PlanReads, PlanRow, PlanWrites,
@@ -151,9 +152,7 @@ impl<W: World> Planner<'_, W> {
                 let mode = lock_by(&rules, Rule::AssignmentHeadShared, LockMode::Share);
                 let heads: BTreeMap<HeadId, _> = head.map(|id| (id, mode)).into_iter().collect();
                 let (tx, heads) = tx.lock_heads(&heads).await?;
-                let creator = admitted.actor.principal;
-                let principals = BTreeMap::from([(creator, Some(LockMode::KeyShare))]);
-                let (tx, _) = tx.lock_principals(&principals).await?;
+                let tx = held_actor(&rules, tx, admitted).await?;
                 let mut open = tx.open();
                 let Some(release) = open
                     .rows()

@@ -12,6 +12,7 @@ use bronzeward_core::rules::{Rule, Rules};
 
 use super::claims::event;
 use super::drafts::moved;
+use super::withdrawals::held_actor;
 use crate::ports::store::{
     DraftReads, JobReads, JobWrites, LockMode, NewJob, NewWork, StoreError, TimelineWrites,
 };
@@ -42,6 +43,14 @@ impl<W: World> Requests<'_, W> {
                 return tx.refuse(problem).await;
             }
             let active = tx.peek().active_publication(draft).await?;
+            let active = active.filter(|_| rules.enforced(Rule::ActivePublicationAnswers));
+            // The request's record refers to the job that it is answered with, whose owner may
+            // hold it: that wait comes before the act-order lock (PA §5 rule 5). It may have
+            // ended meanwhile.
+            let active = active.into_iter().collect();
+            let tx = held_actor(&rules, tx, admitted).await?;
+            let (tx, active) = tx.lock_operations(&active, LockMode::KeyShare).await?;
+            let active = active.first().filter(|job| runs(job)).map(|job| job.id);
             let (mut acts, at) = tx.open().lock_acts(&rules).await?;
             let id = active.unwrap_or(operation);
             if active.is_none() {
@@ -74,6 +83,10 @@ impl<W: World> Requests<'_, W> {
         .await
         .map_err(NotDone::refused)
     }
+}
+
+fn runs(job: &OperationRow) -> bool {
+    matches!(job.state.as_str(), "queued" | "running")
 }
 
 /// Whether a draft held FOR UPDATE can be published at the revision the request saw.

@@ -22,6 +22,7 @@ use super::claims::writable;
 use super::drafts::{moved, unmoved};
 use super::ingest::{foreign_machine, unknown};
 use super::level::{Draft, InstallationState};
+use super::withdrawals::held_actor;
 use super::{Abort, ActsTx, Held, Tx};
 use crate::ports::store::{
     Authorship, DraftWrites, EntryKind, EntryOfDraft, HeadKind, LockMode, NewAssignment,
@@ -410,8 +411,7 @@ impl<W: World> Requests<'_, W> {
             }
         }
         let row = under.draft;
-        let author = BTreeMap::from([(admitted.actor.principal, Some(LockMode::KeyShare))]);
-        let (tx, _) = under.tx.lock_principals(&author).await?;
+        let tx = held_actor(&rules, under.tx, admitted).await?;
         let (mut acts, at) = tx.open().lock_acts(&rules).await?;
         let written = Authorship {
             cluster: row.cluster,

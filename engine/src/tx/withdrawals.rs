@@ -63,7 +63,8 @@ impl<W: World> Requests<'_, W> {
                     return tx.refuse(problem.naming("approval", approval)).await;
                 }
                 let plans = BTreeSet::from([given.plan]);
-                let (tx, _) = tx.lock_plan_states(&plans, LockMode::Update).await?;
+                let state = lock_by(&rules, Rule::PlanStateLock, LockMode::Update);
+                let (tx, _) = tx.lock_plan_states(&plans, state).await?;
                 let mut open = tx.open();
                 let Some(row) = open.rows().plan(given.plan).await? else {
                     return open.refuse(missing()).await;
@@ -137,7 +138,8 @@ impl<W: World> Requests<'_, W> {
                 };
                 let tx = standing_actor(&rules, tx, admitted).await?;
                 let plans = BTreeSet::from([plan]);
-                let (tx, _) = tx.lock_plan_states(&plans, LockMode::Update).await?;
+                let state = lock_by(&rules, Rule::PlanStateLock, LockMode::Update);
+                let (tx, _) = tx.lock_plan_states(&plans, state).await?;
                 let mut open = tx.open();
                 let Some(row) = open.rows().plan(plan).await? else {
                     return open.refuse(missing()).await;
@@ -229,6 +231,19 @@ fn cancelled(row: PlanRow, at: DbTime) -> Result<AnyPlan, Box<Problem>> {
         let problem = Problem::conflict(words).naming("plan", plan);
         Box::new(problem.naming("state", refused.unchanged.state_name()))
     })
+}
+
+/// The acting principal FOR KEY SHARE, which its act's row refers to: whoever holds it FOR
+/// UPDATE waits for the act-order lock next (PA §5 rule 5).
+pub(crate) async fn held_actor<R: Rules, T: StoreTx, L: Before<Principals>>(
+    rules: &R,
+    tx: Tx<T, L>,
+    admitted: &Admitted,
+) -> Result<Tx<T, Principals>, StoreError> {
+    let mode = lock_by(rules, Rule::ActorHeld, LockMode::KeyShare);
+    let actor = BTreeMap::from([(admitted.actor.principal, mode)]);
+    let (tx, _) = tx.lock_principals(&actor).await?;
+    Ok(tx)
 }
 
 async fn write_state<R: Rules, T: StoreTx>(

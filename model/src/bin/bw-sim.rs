@@ -60,6 +60,13 @@ enum Command {
         #[arg(long, default_value_t = SPEED)]
         seeds: u64,
     },
+    /// The witnesses of a rule, or those whose name has this part: what is amiss with each.
+    Witness {
+        part: String,
+        /// The traces too, without the rules of each.
+        #[arg(long)]
+        trace: bool,
+    },
     /// Drops every rule in turn, or one, and says what caught it.
     Mutate {
         rule: Option<String>,
@@ -84,6 +91,31 @@ fn main() -> ExitCode {
 fn say(line: std::fmt::Arguments<'_>) {
     // A closed standard output ends nothing.
     let _closed = writeln!(std::io::stdout(), "{line}");
+}
+
+fn witnesses(genesis: &Genesis, part: &str, trace: bool) -> bool {
+    let of = |one: &&witness::Witness| {
+        let first = one.rules.first();
+        one.name.contains(part) || first.is_some_and(|rule| rule.name() == part)
+    };
+    let mut found = witness::every().filter(of).peekable();
+    if found.peek().is_none() {
+        say(format_args!("no witness is called {part}"));
+        return false;
+    }
+    let mut good = true;
+    for one in found {
+        if trace {
+            let rules = Without::rules(one.rules);
+            let (end, text) = witness::traced(genesis, rules, one.act);
+            say(format_args!("{text}{end:?}"));
+        }
+        let amiss = witness::amiss(genesis, one);
+        good &= amiss.is_none();
+        let said = amiss.unwrap_or_else(|| "as it says".to_owned());
+        say(format_args!("{}: {said}", one.name));
+    }
+    good
 }
 
 fn serve(command: Command) -> Result<bool, String> {
@@ -113,6 +145,7 @@ fn serve(command: Command) -> Result<bool, String> {
             }
         }
         Command::Speed { seeds } => speed(&genesis, seeds),
+        Command::Witness { part, trace } => Ok(witnesses(&genesis, &part, trace)),
         Command::Mutate { rule, seeds } => {
             let Some(name) = rule else {
                 let found = mutate::planted(&genesis, seeds, &say);

@@ -1,10 +1,10 @@
-//! Who did what, under which role, in which epoch, and what let them in (PA §9.2, §10.1 to
-//! §10.5, EaR 8.7).
+//! Who did what, under which role, in which epoch, what let them in and whose tokens there are
+//! (PA §9.2, §10.1 to §10.5, EaR 8.7).
 
 use std::collections::BTreeMap;
 
 use bronzeward_core::authority::SelfApproval;
-use bronzeward_core::id::{RequestId, TokenId};
+use bronzeward_core::id::{PrincipalId, RequestId, TokenId};
 use bronzeward_core::principal::{PrincipalKind, Role, Subject};
 use bronzeward_core::time::DbTime;
 use bronzeward_engine::ports::store::ActRow;
@@ -114,7 +114,17 @@ impl Authority {
                         marked(case, approval)?;
                     }
                 }
-                Change::Token(changed) => self.issued(case, changed)?,
+                Change::Token(changed) => {
+                    self.issued(case, changed)?;
+                    if let Some(token) = &changed.after {
+                        unrevoked(case, token.token.owner)?;
+                    }
+                }
+                Change::Principal(changed) => {
+                    if let Some(principal) = &changed.after {
+                        unrevoked(case, principal.id)?;
+                    }
+                }
                 _ => {}
             }
         }
@@ -238,6 +248,23 @@ fn acted<'a>(
         }
     }
     Ok(Some(asking))
+}
+
+/// An identity has one token that is not revoked, and none once it is revoked itself (PA §10.2,
+/// §10.4).
+fn unrevoked(case: &Case<'_>, owner: PrincipalId) -> Verdict {
+    let tokens = case.tables.authoring.tokens.values(SEEN);
+    let tokens = tokens.filter(|one| one.token.owner == owner && one.token.revoked_at.is_none());
+    let unrevoked = tokens.count();
+    if unrevoked > 1 {
+        return violation("an identity has one token", format!("{owner}"));
+    }
+    let principal = case.tables.authoring.principals.get(SEEN, &owner);
+    let revoked = principal.is_some_and(|principal| principal.revoked_at.is_some());
+    match revoked && unrevoked > 0 {
+        true => violation("a revoked identity has no token", format!("{owner}")),
+        false => Ok(()),
+    }
 }
 
 /// An approval of a plan that its approver created says so (PA §10.5).

@@ -9,7 +9,8 @@ use bronzeward_core::plan::Binding;
 use bronzeward_core::time::DbTime;
 
 use crate::change::Change;
-use crate::pg::{Eye, Tables};
+use crate::journal::Held;
+use crate::pg::{Eye, Lockable, RowId, Tables};
 use crate::sched::ProcessId;
 use crate::store::execution::Operation;
 
@@ -28,6 +29,7 @@ pub struct Case<'a> {
     /// The epoch it read at its start, and whom its deployment denied then.
     pub began_in: Option<EpochId>,
     pub denied: Option<&'a BTreeSet<&'static str>>,
+    pub held: &'a Held,
     pub changes: &'a [Change],
 }
 
@@ -35,6 +37,21 @@ impl Case<'_> {
     pub fn epoch(&self) -> Option<EpochId> {
         let installation = self.tables.authoring.installation.get(SEEN, &());
         installation.map(|row| row.epoch)
+    }
+
+    /// A time before which the transaction did not hold this row: it had not begun, or waited.
+    pub fn held_from(&self, (relation, key): RowId) -> DbTime {
+        let waits = self.held.waits.iter();
+        let of_row = waits.filter(|wait| wait.what == Lockable::Row(relation, key));
+        let last = of_row.map(|wait| wait.over).max();
+        last.unwrap_or(self.held.began)
+    }
+
+    /// When the transaction waited last for a lock of the product's own.
+    pub fn last_wait(&self) -> Option<DbTime> {
+        let waits = self.held.waits.iter();
+        let own = waits.filter(|wait| !wait.strange && !matches!(wait.what, Lockable::End(_)));
+        own.map(|wait| wait.over).max()
     }
 
     /// Whether a person asked for it: the commit records an act.

@@ -78,6 +78,7 @@ mod tests {
 
     use super::*;
     use crate::change::Changed;
+    use crate::journal::Held;
     use crate::sched::ProcessId;
     use crate::store::authoring::Act;
 
@@ -105,6 +106,10 @@ mod tests {
             owner: None,
             began_in: None,
             denied: None,
+            held: &Held {
+                began: DbTime::from_seconds(0),
+                waits: Vec::new(),
+            },
             changes: &[Change::Act(act)],
         })
     }

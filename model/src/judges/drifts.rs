@@ -1,5 +1,4 @@
-//! Drift records (EaR 6.1, 8.12), the times of acts (PA §5 rule 4, §10.5), and whose a
-//! transient change is (IC §3.2).
+//! Drift records (EaR 6.1, 8.12), and the times of acts (PA §5 rule 4, §10.5).
 //!
 //! A record is opened, extended or closed by a reading that still speaks of the Applied it was
 //! compared with, of a machine on which nothing was under way.
@@ -9,7 +8,7 @@ use std::ops::Bound;
 use bronzeward_core::digest::ConfigDigest;
 use bronzeward_core::drift::{OpenDrift, Resolution};
 use bronzeward_core::observation::{Observation, Purpose};
-use bronzeward_engine::rows::{AppliedRow, ClaimRow};
+use bronzeward_engine::rows::AppliedRow;
 
 use super::case::{Case, SEEN};
 use super::{Verdict, violation};
@@ -27,7 +26,6 @@ pub fn look(case: &Case<'_>) -> Verdict {
                 }
             }
             Change::Act(changed) => act(case, changed)?,
-            Change::Claim(changed) => claim(changed)?,
             _ => {}
         }
     }
@@ -187,21 +185,6 @@ fn detected(case: &Case<'_>, seen: &Observation) -> Verdict {
     }
 }
 
-/// A transient change is in its process's memory alone (IC §3.2).
-fn claim(changed: &Changed<ClaimRow>) -> Verdict {
-    let (Some(before), Some(after)) = (&changed.before, &changed.after) else {
-        return Ok(());
-    };
-    let taken = before.fence.generation != after.fence.generation;
-    match taken && after.mode == "transient" && after.state == "resumed" {
-        true => violation(
-            "a transient change is not taken over",
-            format!("{}", after.id),
-        ),
-        false => Ok(()),
-    }
-}
-
 /// An act's time is read after the lock that orders acts, so times follow places.
 fn act(case: &Case<'_>, changed: &Changed<Act>) -> Verdict {
     let Some(after) = &changed.after else {
@@ -213,8 +196,14 @@ fn act(case: &Case<'_>, changed: &Changed<Act>) -> Verdict {
     };
     let range = (Bound::Unbounded, Bound::Excluded(place.0));
     let before = authoring.acts.range(SEEN, range).next_back();
-    match before.is_some_and(|(_, before)| before.row.at > after.row.at) {
-        true => violation("acts are timed in their order", format!("{}", after.row.id)),
+    if before.is_some_and(|(_, before)| before.row.at > after.row.at) {
+        return violation("acts are timed in their order", format!("{}", after.row.id));
+    }
+    match case.last_wait().is_some_and(|over| after.row.at < over) {
+        true => violation(
+            "a time follows the last wait",
+            format!("act {}", after.row.id),
+        ),
         false => Ok(()),
     }
 }

@@ -8,14 +8,18 @@ mod accountings;
 mod adoptions;
 mod authority;
 mod case;
+mod claims;
 mod disclosure;
 mod dispatch;
+mod drafts;
 mod drifts;
 mod evidence;
 mod idempotency;
+mod locks;
 mod moves;
 mod nodes;
 mod operations;
+mod places;
 mod published;
 mod quiet;
 mod records;
@@ -86,10 +90,17 @@ impl Judges {
                     if let Outside::Orphans(paths) = outside {
                         self.recovery.reported(tables, paths)?;
                     }
+                    if let Outside::Circle(processes) = outside {
+                        locks::circle(processes)?;
+                    }
                     self.nodes.outside(now, outside)?;
                     sometimes::outside(tables, outside, seen);
                 }
-                Event::Commit { process, changes } => {
+                Event::Commit {
+                    process,
+                    held,
+                    changes,
+                } => {
                     let case = Case {
                         tables,
                         now,
@@ -98,9 +109,12 @@ impl Judges {
                         owner: state.house.owners.get(process),
                         began_in: state.house.began_in.get(process).copied(),
                         denied: state.house.denied.get(process),
+                        held,
                         changes,
                     };
-                    self.records.look(&case, &state.house.expected)?;
+                    self.records.look(&case)?;
+                    claims::look(&case)?;
+                    drafts::look(&case, &state.house.expected)?;
                     self.idempotency.look(&case)?;
                     let entered = self.recovery.entered_at;
                     self.authority.look(&case, &state.house.asked, entered)?;
@@ -118,6 +132,7 @@ impl Judges {
                     adoptions::look(&case)?;
                     drifts::look(&case)?;
                     self.nodes.look(&case)?;
+                    places::look(&case)?;
                     sometimes::look(&case, seen);
                     moves::look(&case, &mut seen.moves);
                 }

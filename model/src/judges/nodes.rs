@@ -1,10 +1,11 @@
-//! Requests, landings and Applied, against what nodes really held (EaR 8.2, 8.3).
+//! Requests, landings, Applied and import bases, against what nodes really held (EaR 8.2, 8.3,
+//! PA §3.3).
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use bronzeward_core::attempt::Attempt;
 use bronzeward_core::digest::ConfigDigest;
-use bronzeward_core::id::{AttemptId, MachineId};
+use bronzeward_core::id::{AttemptId, ImportBaseRevisionId, MachineId};
 use bronzeward_core::inventory::Endpoint;
 use bronzeward_core::time::DbTime;
 
@@ -19,6 +20,8 @@ const KEPT: usize = 64;
 pub struct Nodes {
     /// Which configuration came to be in force when, the oldest first.
     held: BTreeMap<Endpoint, VecDeque<(DbTime, ConfigDigest)>>,
+    /// Every configuration that a machine ever ran.
+    ran: BTreeMap<MachineId, BTreeSet<ConfigDigest>>,
     /// What each attempt that ever committed was to send: a restore may have erased it.
     committed: BTreeMap<AttemptId, Option<ConfigDigest>>,
     sent: BTreeSet<AttemptId>,
@@ -30,6 +33,7 @@ impl Nodes {
         match event {
             Outside::Alerted { .. }
             | Outside::Restored
+            | Outside::Circle(_)
             | Outside::Orphans(_)
             | Outside::Answered(_) => Ok(()),
             Outside::Sent {
@@ -37,10 +41,13 @@ impl Nodes {
             } => self.sent(recorded.attempt().id, *digest),
             Outside::InForce {
                 endpoint,
+                machine,
                 attempt,
                 digest,
-                ..
             } => {
+                if let Some(machine) = machine {
+                    self.ran.entry(*machine).or_default().insert(*digest);
+                }
                 let held = self.held.entry(*endpoint).or_default();
                 held.push_back((now, *digest));
                 if held.len() > KEPT {
@@ -116,6 +123,7 @@ impl Nodes {
                         return violation("an observation says what the node held", said);
                     }
                 }
+                Change::ImportBase(id) => self.imported(case, *id)?,
                 Change::MachineState(machine, changed) => {
                     let before = changed.before.as_ref().and_then(|state| state.applied);
                     let after = changed.after.as_ref().and_then(|state| state.applied);
@@ -127,6 +135,26 @@ impl Nodes {
             }
         }
         Ok(())
+    }
+
+    /// What was read from a machine is something that this machine ran.
+    fn imported(&self, case: &Case<'_>, id: ImportBaseRevisionId) -> Verdict {
+        let authoring = &case.tables.authoring;
+        let Some(base) = authoring.import_bases.get(SEEN, &id) else {
+            return violation("an import base is kept", format!("{id}"));
+        };
+        let import = authoring.imports.get(SEEN, &id);
+        let claim = import.and_then(|import| authoring.claims.get(SEEN, &import.claim));
+        let read = claim.is_some_and(|claim| claim.source == "machine");
+        let digest = ConfigDigest::from_bytes(base.configuration_digest);
+        let ran = self.ran.get(&base.machine);
+        match !read || ran.is_some_and(|ran| ran.contains(&digest)) {
+            true => Ok(()),
+            false => violation(
+                "an import base is what its machine ran",
+                format!("{}", base.machine),
+            ),
+        }
     }
 
     /// Applied changes on a completion or an adoption, to what it bound and the node held.

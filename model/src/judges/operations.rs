@@ -1,4 +1,5 @@
-//! Operations: their states, their holders, their ends (EaR 4, 8.1, 8.5, 8.11).
+//! Operations: their states, their holders, their ends (EaR 4, 8.1, 8.5, 8.11), and the leases
+//! of jobs, which count from when the job's row is held (PA §5.1).
 
 use bronzeward_core::attempt::ResponseClass;
 use bronzeward_engine::rows::OperationRow;
@@ -6,6 +7,7 @@ use bronzeward_engine::rows::OperationRow;
 use super::case::Case;
 use super::{Verdict, violation};
 use crate::change::{Change, Changed};
+use crate::pg::Relation;
 use crate::server::LEASE;
 use crate::store::execution::{Operation, holds};
 
@@ -95,7 +97,41 @@ fn moved(case: &Case<'_>, before: &OperationRow, after: &OperationRow) -> Verdic
             format!("{}", before.id),
         );
     }
-    owners(case, before, after)
+    let end = |row: &OperationRow| {
+        let ended = !matches!(row.state.as_str(), "queued" | "running") && !holds(&row.state);
+        let results = (
+            row.result_release,
+            row.result_import_base,
+            row.error.clone(),
+        );
+        ended.then(|| (row.state.clone(), row.lease_until, results))
+    };
+    if end(before).is_some_and(|ended| end(after) != Some(ended)) {
+        return violation("what has ended stays as it ended", format!("{}", before.id));
+    }
+    owners(case, before, after)?;
+    job(case, before, after)
+}
+
+/// A publication is ended by an owner whose lease is live once it holds the row, and claimed
+/// from then on (PA §5.1). A recovery entry ends it too, by an act.
+fn job(case: &Case<'_>, before: &OperationRow, after: &OperationRow) -> Verdict {
+    if before.kind != "publish" {
+        return Ok(());
+    }
+    let id = before.id;
+    let held = case.held_from((Relation::Operation, id.bits()));
+    let same = before.fence == after.fence;
+    let ended = before.state == "running" && after.state != "running";
+    if same && ended && !case.is_act() && before.lease_until.is_none_or(|until| until <= held) {
+        return violation("a lapsed owner ends nothing", format!("{id}"));
+    }
+    let leased = after.lease_until.filter(|_| after.state == "running");
+    let counted = leased.filter(|_| after.lease_until != before.lease_until);
+    match counted.is_some_and(|until| until - LEASE < held) {
+        true => violation("a lease counts from when its row is held", format!("{id}")),
+        false => Ok(()),
+    }
 }
 
 /// Ownership goes one generation at a time, from a lapsed lease or by a person's act, and
@@ -134,7 +170,8 @@ fn owners(case: &Case<'_>, before: &OperationRow, after: &OperationRow) -> Verdi
         return violation("only the owner moves its operation", said);
     }
     if after.lease_until > before.lease_until && before.kind != "ingest" {
-        let at = after.lease_until.map(|until| until - LEASE);
+        let held = case.held_from((Relation::Operation, id.bits()));
+        let at = after.lease_until.map(|until| held.max(until - LEASE));
         if before
             .lease_until
             .zip(at)

@@ -6,6 +6,7 @@ use bronzeward_engine::rows::MachineRow;
 
 use super::case::{Case, SEEN};
 use super::{Verdict, violation};
+use crate::journal::Held;
 use crate::sched::ProcessId;
 use crate::sim::State;
 use crate::store::execution::holds;
@@ -38,14 +39,20 @@ fn recovery(state: &State) -> Verdict {
 }
 
 pub fn look(state: &State) -> Verdict {
+    let now = state.sched.now();
+    let held = Held {
+        began: now,
+        waits: Vec::new(),
+    };
     let case = Case {
         tables: &state.db.tables,
-        now: state.sched.now(),
+        now,
         process: ProcessId::WORLD,
         recovering: false,
         owner: None,
         began_in: None,
         denied: None,
+        held: &held,
         changes: &[],
     };
     for operation in case.operations() {

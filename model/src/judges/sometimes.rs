@@ -112,6 +112,7 @@ pub fn outside(tables: &Tables, event: &Outside, seen: &mut Seen) {
             }
         }
         Outside::InForce { .. }
+        | Outside::Circle(_)
         | Outside::Orphans(_)
         | Outside::Answered(_)
         | Outside::Sent { .. }

@@ -123,9 +123,14 @@ impl Hand {
 
     pub async fn open_draft(&self, cluster: ClusterId) -> Ended {
         let bits = self.sim.state().rng.u64(..);
+        self.open_draft_with(cluster, &format!("{bits}")).await
+    }
+
+    /// The same; `text` is what makes the request itself.
+    pub async fn open_draft_with(&self, cluster: ClusterId, text: &str) -> Ended {
         self.ask(
             route("open draft", AUTHORS, false),
-            &format!("{bits}"),
+            text,
             move |server, admitted| {
                 Box::pin(async move {
                     let asked = requests(&server);
@@ -226,13 +231,9 @@ impl Hand {
         draft: DraftId,
         etag: Etag,
         machine: MachineId,
-        profiles: Vec<Name>,
+        content: AssignmentContent,
     ) -> Ended {
-        let text = format!("assignment {machine} {profiles:?}");
-        let content = AssignmentContent {
-            profiles,
-            fragments: BTreeMap::new(),
-        };
+        let text = format!("assignment {machine} {content:?}");
         let proposal = Proposal::Assignment(machine, content);
         self.propose(draft, etag, proposal, text).await
     }

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use bronzeward_core::claim::{ClaimKind, StagingMode};
-use bronzeward_core::head::Name;
+use bronzeward_core::head::{AssignmentContent, Name};
 use bronzeward_core::time::Span;
 
 use super::acts::made;
@@ -39,10 +39,7 @@ pub fn come(run: &mut Run, sim: &Arc<Sim>, idle: &BTreeSet<Doing>, servers: u32)
         ("max", &["viewer"], Doing::ADMIN),
     ];
     for (name, groups, doings) in crowd {
-        let hand = Hand {
-            sim: Arc::clone(sim),
-            person: Person { name, groups },
-        };
+        let hand = Hand::new(sim, Person { name, groups });
         let mut habits = habits(sim, doings);
         let hazard = sim.state().hazard;
         for (doing, weight) in &mut habits {
@@ -177,7 +174,11 @@ impl Hand {
             0 => Vec::new(),
             _ => vec![Name::parse("workers").ok()?],
         };
-        self.put_assignment(draft.id, draft.etag, machine.id, profiles)
+        let content = AssignmentContent {
+            profiles,
+            ..AssignmentContent::default()
+        };
+        self.put_assignment(draft.id, draft.etag, machine.id, content)
             .await;
         Some(())
     }

@@ -90,6 +90,8 @@ pub type Acting = Pin<Box<dyn Future<Output = Result<Answer, Refused>> + Send>>;
 pub struct Hand {
     pub sim: Arc<Sim>,
     pub person: Person,
+    /// The key that it asks under, where that is no fresh one.
+    pub key: Option<IdempotencyKey>,
 }
 
 /// The routes that enter and leave recovery mode.
@@ -108,6 +110,21 @@ impl Person {
 }
 
 impl Hand {
+    pub fn new(sim: &Arc<Sim>, person: Person) -> Self {
+        Self {
+            sim: Arc::clone(sim),
+            person,
+            key: None,
+        }
+    }
+
+    /// The same under a key of its own.
+    #[must_use]
+    pub fn under(self, key: IdempotencyKey) -> Self {
+        let key = Some(key);
+        Self { key, ..self }
+    }
+
     pub async fn sleep(&self, least: Span, most: Span) {
         let until = {
             let mut state = self.sim.state();
@@ -133,7 +150,7 @@ impl Hand {
         text: &str,
         act: impl Fn(Arc<Server>, Admitted) -> Acting + Clone + Send + 'static,
     ) -> Ended {
-        let key = self.key();
+        let key = self.key.clone().unwrap_or_else(|| self.fresh_key());
         let expected = self.expected(route);
         for again in 0..TRIES {
             let Some(server) = self.server() else {
@@ -188,7 +205,7 @@ impl Hand {
     }
 
     /// A fresh key; now and then, by mistake, the one of the request before.
-    fn key(&self) -> IdempotencyKey {
+    fn fresh_key(&self) -> IdempotencyKey {
         let mut state = self.sim.state();
         let state = &mut *state;
         if let Some(key) = state.house.insisted.key.take() {
@@ -196,7 +213,7 @@ impl Hand {
         }
         let bits = state.rng.u128(..);
         let mistaken = state.rng.u32(0..60) == 0;
-        let fresh = IdempotencyKey::parse(&format!("{bits:032x}")).expect("a legal key");
+        let fresh = key_of(bits);
         let last = state.house.keys.insert(self.person.name, fresh.clone());
         match last.filter(|_| mistaken) {
             None => fresh,
@@ -271,6 +288,11 @@ impl Final for ProblemCode {
                 | ProblemCode::InternalError
         )
     }
+}
+
+/// A key by 128 bits.
+pub fn key_of(bits: u128) -> IdempotencyKey {
+    IdempotencyKey::parse(&format!("{bits:032x}")).expect("a legal key")
 }
 
 fn fingerprint(route: &str, text: &str) -> Fingerprint {

@@ -30,14 +30,12 @@ pub fn come(run: &mut Run, sim: &Arc<Sim>, servers: u32) {
     if sim.state().hazard != Hazard::Restores {
         return;
     }
+    let person = Person {
+        name: KEEPER,
+        groups: &["recovery-admin"],
+    };
     let keeper = || Keeper {
-        hand: Hand {
-            sim: Arc::clone(sim),
-            person: Person {
-                name: KEEPER,
-                groups: &["recovery-admin"],
-            },
-        },
+        hand: Hand::new(sim, person),
         servers,
     };
     run.spawn(ProcessId::WORLD, keeper().restores());

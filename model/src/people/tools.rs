@@ -30,6 +30,14 @@ fn tokens(server: &Server) -> Tokens<'_, Model> {
     }
 }
 
+/// Replaces the automation's token, as the tool beside this server does: under these roles, or
+/// under those it has.
+pub async fn rotate(server: &Server, roles: Option<&Roles>) -> Result<Issued, Refusal> {
+    let service = Service::Name(AUTOMATION.to_owned());
+    let tool = tokens(server);
+    tool.rotate(&service, roles, None, &human(KEEPER)).await
+}
+
 impl Hand {
     /// Creates the automation's identity with its first token; true where it is done.
     pub async fn issue_token(&self) -> bool {
@@ -59,10 +67,7 @@ impl Hand {
             return false;
         };
         let issued = call(&self.sim, server.id, async move {
-            let service = Service::Name(AUTOMATION.to_owned());
-            tokens(&server)
-                .rotate(&service, roles.as_ref(), None, &human(KEEPER))
-                .await
+            rotate(&server, roles.as_ref()).await
         });
         self.handed(issued.await)
     }

@@ -296,6 +296,14 @@ impl Locks {
         }
     }
 
+    /// Whether a transaction holds a row in any mode.
+    pub fn holds(&self, tx: TxId, what: Lockable) -> bool {
+        match what {
+            Lockable::Row(relation, key) => self.rows.is_held_by(tx, (relation, key)),
+            Lockable::Advisory(..) | Lockable::End(_) => false,
+        }
+    }
+
     /// The leaf of a waiting transaction.
     pub fn leaf_of(&self, tx: TxId) -> Option<LeafId> {
         self.waiting.get(&tx).map(|waiting| waiting.leaf)

@@ -20,7 +20,7 @@ pub use lock::{Asked, Class, Knot, Lockable, Locks, Released, RowId};
 pub use table::{EVERY, Eye, Table, Taken};
 pub use tables::{Relation, Row, Tables};
 
-use crate::journal::Journal;
+use crate::journal::{Held, Journal, Waited};
 use crate::sched::ProcessId;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -34,6 +34,7 @@ pub struct Transaction {
     pub process: ProcessId,
     /// `now()`: when it began.
     pub began: DbTime,
+    pub(crate) waits: Vec<Waited>,
     effects: Vec<Effect>,
     /// What the commit checks first.
     deferred: Vec<Check>,
@@ -62,6 +63,7 @@ impl Database {
         let transaction = Transaction {
             process,
             began: now,
+            waits: Vec::new(),
             effects: Vec::new(),
             deferred: Vec::new(),
             failed: None,
@@ -73,6 +75,13 @@ impl Database {
 
     pub fn transaction(&mut self, id: TxId) -> Option<&mut Transaction> {
         self.open.get_mut(&id)
+    }
+
+    /// Whether somebody's own session holds this, or waits for whatever.
+    pub fn strange(&self, what: Lockable) -> bool {
+        let open = self.open.iter();
+        let mut sessions = open.filter(|(_, of)| of.process == ProcessId::WORLD);
+        sessions.any(|(id, _)| self.locks.holds(*id, what) || self.locks.leaf_of(*id).is_some())
     }
 
     pub fn is_open(&self, id: TxId) -> bool {
@@ -172,7 +181,11 @@ impl Database {
         let commit = outcome.is_ok();
         if commit {
             self.commits += 1;
-            journal.begin_commit(transaction.process);
+            let held = Held {
+                began: transaction.began,
+                waits: transaction.waits,
+            };
+            journal.begin_commit(transaction.process, held);
         }
         for effect in transaction.effects {
             effect(&mut self.tables, commit, journal);

@@ -10,6 +10,7 @@ use bronzeward_core::time::{DbTime, Span};
 use bronzeward_engine::ports::store::{LockMode, Store, StoreError};
 
 use super::{Asked, Database, Eye, Lockable, Relation, RowId, Tables, Taken, TxId};
+use crate::journal::Waited;
 use crate::sched::{Leaf, ProcessId, Wait};
 use crate::sim::{Sim, State};
 
@@ -230,7 +231,7 @@ impl Session {
     ) -> Result<(), StoreError> {
         let id = self.id()?;
         let sim = Arc::clone(&self.sim);
-        let mut leaf = {
+        let (mut leaf, strange) = {
             let mut state = sim.state();
             self.usable(&mut state)?;
             let state = &mut *state;
@@ -244,8 +245,9 @@ impl Session {
             match (asked, parked) {
                 (Asked::Waits, Some(leaf)) => {
                     state.waited(self.process, what);
+                    let strange = state.db.strange(what);
                     state.break_circle(id);
-                    leaf
+                    (leaf, strange)
                 }
                 (Asked::Deadlock, _) => {
                     self.told = true;
@@ -265,9 +267,19 @@ impl Session {
             };
             match again {
                 Some(parked) => leaf = parked,
-                None => return Ok(()),
+                None => break,
             }
         }
+        let mut state = sim.state();
+        let now = state.sched.now();
+        if let Some(transaction) = state.db.transaction(id) {
+            transaction.waits.push(Waited {
+                what,
+                over: now,
+                strange,
+            });
+        }
+        Ok(())
     }
 
     /// A row's lock.

@@ -135,9 +135,7 @@ impl Row<ActId> for Sequence {}
 impl Row<PrincipalId> for DbTime {}
 impl Row<ClusterId> for ClusterRow {}
 impl Row<(MachineId, i64)> for EndpointChange {}
-impl Row<(DraftId, EntryKind, String)> for EntryOfDraft {}
 impl Row<FragmentRevisionId> for Fragment {}
-impl Row<ImportBaseRevisionId> for ImportBaseRow {}
 impl Row<ImportBaseRevisionId> for Import {}
 impl Row<ProfileRevisionId> for ProfileRevisionRow {}
 impl Row<AssignmentRevisionId> for AssignmentRevisionRow {}

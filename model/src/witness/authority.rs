@@ -152,10 +152,7 @@ fn approved_by_its_creator(stage: &mut Stage) -> Step {
 
 /// The tool gives the automation another token.
 fn rotated(stage: &mut Stage, roles: Option<Roles>) -> Step<bool> {
-    let hand = Hand {
-        sim: Arc::clone(&stage.sim),
-        person: ADMIN,
-    };
+    let hand = Hand::new(&stage.sim, ADMIN);
     let work = async move { hand.rotate_token_to(roles).await };
     let rotating = stage.begin(ProcessId::WORLD, work);
     stage.finish(&rotating)

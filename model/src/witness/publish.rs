@@ -3,18 +3,19 @@
 
 use std::sync::Arc;
 
-use bronzeward_core::id::{DraftId, OperationId, kind};
+use bronzeward_core::head::AssignmentContent;
+use bronzeward_core::id::DraftId;
 use bronzeward_core::observation::Purpose;
 use bronzeward_engine::ports::store::HeadKind;
 
-use super::stage::{AUTHOR, PUBLISHER, Stage, Step};
+use super::publications::{rebased, unapplied};
+use super::stage::{Stage, Step};
 use super::steps::Subject;
 use super::{Witness, rows};
 use crate::genesis::MACHINES;
-use crate::people::acts::made;
-use crate::people::view::View;
 use crate::pg::Eye;
 use crate::ports::node;
+use crate::ports::provider::KvPath;
 use crate::seed::End;
 use crate::server::Server;
 use crate::store::authoring::Head;
@@ -23,6 +24,8 @@ const SEEN: Eye = Eye::COMMITTED;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Moment {
+    /// The draft is whole and nothing is asked for.
+    Drafted,
     /// The job is queued and nobody runs it.
     Queued,
     /// Every machine is read.
@@ -37,24 +40,10 @@ struct Play {
 
 type Premise = fn(&mut Stage, &Play) -> Step;
 
-fn etag(stage: &Stage, draft: DraftId) -> Step<bronzeward_core::revision::Etag> {
-    let seen = stage.see(|tables| View(tables).draft(draft));
-    let seen = seen.ok_or_else(|| End::Error("no such draft".to_owned()))?;
-    Ok(seen.etag)
-}
-
 /// A draft that changes the subject's assignment, and nothing that others use.
 fn drafted(stage: &mut Stage, desk: &Arc<Server>, subject: &Subject) -> Step<DraftId> {
-    let (cluster, machine) = (subject.binding.cluster, subject.machine);
-    let opened = stage.asked(desk, AUTHOR, move |hand| async move {
-        hand.open_draft(cluster).await
-    })?;
-    let draft = made::<kind::Draft>(&opened);
-    let draft = draft.ok_or_else(|| End::Error("a draft".to_owned()))?;
-    let at = etag(stage, draft)?;
-    stage.asked(desk, AUTHOR, move |hand| async move {
-        hand.put_assignment(draft, at, machine, Vec::new()).await
-    })?;
+    let draft = stage.draft(desk, subject.binding.cluster)?;
+    stage.assign(desk, draft, subject.machine, AssignmentContent::default())?;
     Ok(draft)
 }
 
@@ -62,38 +51,34 @@ fn publish(stage: &mut Stage, at: Moment, premise: Premise) -> Step {
     let desk = stage.server()?;
     let subject = stage.subject()?;
     let draft = drafted(stage, &desk, &subject)?;
-    let play = Play {
-        desk,
-        subject,
-        draft,
-    };
-    let revision = etag(stage, draft)?;
-    let queued = stage.asked(&play.desk, PUBLISHER, move |hand| async move {
-        hand.publish(draft, revision).await
-    })?;
-    let job = made::<kind::Operation>(&queued);
-    let job = job.ok_or_else(|| End::Error("a publication".to_owned()))?;
+    published(
+        stage,
+        at,
+        premise,
+        Play {
+            desk,
+            subject,
+            draft,
+        },
+    )
+}
+
+fn published(stage: &mut Stage, at: Moment, premise: Premise, play: Play) -> Step {
+    if at == Moment::Drafted {
+        premise(stage, &play)?;
+    }
+    let job = stage.queue(&play.desk, play.draft)?;
     if at == Moment::Queued {
         premise(stage, &play)?;
     }
     let worker = stage.worker()?;
-    let read = |stage: &crate::sim::State| {
-        let seen = stage.db.tables.execution.observations.values(SEEN);
-        let of = seen.filter(|seen| seen.started.operation == Some(job));
-        of.count() == usize::from(MACHINES) || ended(&stage.db.tables, job)
-    };
-    stage.until("the readings of a publication", read)?;
+    stage.until_read(job)?;
     if at == Moment::Read {
         stage.hold(&worker);
         premise(stage, &play)?;
         stage.let_go(&worker);
     }
-    stage.until("a publication's end", |state| ended(&state.db.tables, job))
-}
-
-fn ended(tables: &crate::pg::Tables, job: OperationId) -> bool {
-    let row = tables.execution.operations.get(SEEN, &job);
-    row.is_none_or(|job| !matches!(job.row.state.as_str(), "queued" | "running"))
+    stage.ends(job)
 }
 
 /// A head moved without this publication.
@@ -165,6 +150,59 @@ fn edited(stage: &mut Stage, play: &Play) -> Step {
     )
 }
 
+fn nothing(_: &mut Stage, _: &Play) -> Step {
+    Ok(())
+}
+
+/// The machine has nothing that could be compiled.
+fn without_a_base(stage: &mut Stage, play: &Play) -> Step {
+    unapplied(stage, play.subject.machine)
+}
+
+fn another_base(stage: &mut Stage, play: &Play) -> Step {
+    rebased(stage, &play.subject)
+}
+
+fn recovering(stage: &mut Stage, _: &Play) -> Step {
+    stage.alter(
+        |tables| &mut tables.authoring.installation,
+        (),
+        |row| row.recovery_mode = true,
+    )
+}
+
+/// No node can be read: the access that the cluster's operator wrote is gone.
+fn without_access(stage: &mut Stage, play: &Play) -> Step {
+    let cluster = play.subject.binding.cluster;
+    stage.outside(|state| state.outside.vault.delete_metadata(KvPath::Access(cluster)))
+}
+
+/// A machine has no base while a publication looks, and one when it commits.
+fn covered_since(stage: &mut Stage) -> Step {
+    let desk = stage.server()?;
+    let subject = stage.subject()?;
+    let draft = drafted(stage, &desk, &subject)?;
+    let other = stage.see(|tables| {
+        let mut states = tables.authoring.machine_states.iter(SEEN);
+        let other = states.find(|(id, _)| **id != subject.machine);
+        other.map(|(id, state)| (*id, state.applied))
+    });
+    let (other, applied) = other.ok_or_else(|| End::Error("another machine".to_owned()))?;
+    unapplied(stage, other)?;
+    let job = stage.queue(&desk, draft)?;
+    let worker = stage.worker()?;
+    stage.until_reads(job, usize::from(MACHINES) - 1)?;
+    stage.hold(&worker);
+    stage.alter(
+        |tables| &mut tables.authoring.machine_states,
+        other,
+        |state| state.applied = applied,
+    )?;
+    stage.let_go(&worker);
+    stage.ends(job)
+}
+
+const COVERS: &str = "a release covers every machine with a base";
 const READ: &str = "a release rests on its own readings";
 
 pub const WITNESSES: &[Witness] = rows! {
@@ -188,4 +226,19 @@ pub const WITNESSES: &[Witness] = rows! {
         |stage| publish(stage, Moment::Read, replaced_and_read);
     "published a draft that moved", [DraftOpen RevisionUnchanged],
         "a release is of the draft as it stood", |stage| publish(stage, Moment::Read, edited);
+    "published for one machine of a cluster", [ReleaseCoversCluster NotCoveredSince], COVERS,
+        |stage| publish(stage, Moment::Drafted, nothing);
+    "published past a machine covered since", [NotCoveredSince], COVERS, covered_since;
+    "published an assignment of nothing", [AssignmentNeedsBase],
+        "a release covers what it reassigns",
+        |stage| publish(stage, Moment::Drafted, without_a_base);
+    "published on a base that moved", [ImportBaseUnmoved],
+        "a release is compiled on the bases that machines have",
+        |stage| publish(stage, Moment::Read, another_base);
+    "published an assignment in recovery mode", [AssignmentScopeReleased],
+        "an unreleased scope freezes the assignment",
+        |stage| publish(stage, Moment::Read, recovering);
+    "published without access to its nodes",
+        [PublicationEvidenceOwn PublicationIdentity PublicationVersion], READ,
+        |stage| publish(stage, Moment::Queued, without_access);
 };

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use bronzeward_core::head::AssignmentContent;
 use bronzeward_core::id::{DraftId, EpochId, MachineId, kind};
 use bronzeward_core::idempotency::IdempotencyKey;
 use bronzeward_core::revision::Etag;
@@ -79,7 +80,8 @@ fn edited(
 ) -> Step {
     stage
         .asked(server, AUTHOR, move |hand| async move {
-            hand.put_assignment(draft, at, machine, Vec::new()).await
+            let nothing = AssignmentContent::default();
+            hand.put_assignment(draft, at, machine, nothing).await
         })
         .map(drop)
 }

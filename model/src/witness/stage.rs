@@ -14,7 +14,7 @@ use crate::judges::Judges;
 use crate::people::hand::{Ended, Hand, Person};
 use crate::pg::{Eye, Row, Table, Tables};
 use crate::run::{Run, Stepped};
-use crate::sched::ProcessId;
+use crate::sched::{Leaf, ProcessId, Wait};
 use crate::seed::{End, in_a_world};
 use crate::server::{Loops, Server, bring_up};
 use crate::sim::{Sim, State};
@@ -65,6 +65,11 @@ impl<T> Pending<T> {
 
 /// Plays a schedule under a set of rules.
 pub fn play(genesis: &Genesis, rules: Without, act: fn(&mut Stage) -> Step) -> End {
+    traced(genesis, rules, act).0
+}
+
+/// The same with its trace.
+pub fn traced(genesis: &Genesis, rules: Without, act: fn(&mut Stage) -> Step) -> (End, String) {
     let sim = Sim::new(0, rules, true);
     let judges = genesis.begin(&sim);
     let mut stage = Stage {
@@ -72,11 +77,14 @@ pub fn play(genesis: &Genesis, rules: Without, act: fn(&mut Stage) -> Step) -> E
         sim,
         judges,
     };
-    match in_a_world(|| act(&mut stage)) {
+    let sim = Arc::clone(&stage.sim);
+    let end = match in_a_world(|| act(&mut stage)) {
         Ok(Ok(())) => End::Clean,
         Ok(Err(end)) => end,
         Err(panic) => End::Error(panic),
-    }
+    };
+    let trace = sim.state().trace.text().to_owned();
+    (end, trace)
 }
 
 impl Stage {
@@ -171,10 +179,7 @@ impl Stage {
     where
         F: Future<Output = Ended> + Send + 'static,
     {
-        let hand = Hand {
-            sim: Arc::clone(&self.sim),
-            person,
-        };
+        let hand = Hand::new(&self.sim, person);
         let up = {
             let mut state = self.sim.state();
             let only = [(server.id, Arc::clone(server))].into();
@@ -246,17 +251,12 @@ impl Stage {
 
     /// Lets the world go on for a while.
     pub fn pass(&mut self, length: Span) -> Step {
-        let until = self.now() + length;
-        // What is due later is not jumped to.
-        self.sim.state().sched.at(until, Box::new(|_| {}));
-        while self.now() < until {
-            if self.run.step() == Stepped::Still {
-                let left = until - self.now();
-                self.sim.state().sched.advance(left);
-            }
-            self.judge()?;
-        }
-        Ok(())
+        // Somebody's alarm, so that a world in which nothing else is due goes no further.
+        let (sim, until) = (Arc::clone(&self.sim), self.now() + length);
+        let passed = self.begin(ProcessId::WORLD, async move {
+            Leaf::new(&sim, Wait::Until(until)).await;
+        });
+        self.finish(&passed)
     }
 
     fn step(&mut self, what: &str) -> Step {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bronzeward_core::claim::{ClaimKind, StagingMode};
 use bronzeward_core::comparison::Comparison;
 use bronzeward_core::fence::Generation;
+use bronzeward_core::head::AssignmentContent;
 use bronzeward_core::id::{DraftId, EpochId, OperationId, PlanId, kind};
 use bronzeward_core::problem::ProblemCode;
 use bronzeward_core::rules::Rule;
@@ -171,7 +172,8 @@ fn queued(stage: &mut Stage, stale: &Stale) -> Step<OperationId> {
     let draft = made::<kind::Draft>(&opened).ok_or_else(|| lost("a draft"))?;
     let at = etag(stage, draft)?;
     stage.asked(&stale.server, AUTHOR, move |hand| async move {
-        hand.put_assignment(draft, at, machine, Vec::new()).await
+        hand.put_assignment(draft, at, machine, AssignmentContent::default())
+            .await
     })?;
     let at = etag(stage, draft)?;
     let asked = stage.asked(&stale.server, PUBLISHER, move |hand| async move {

@@ -270,7 +270,7 @@ async fn lock_row<T: StoreTx>(tx: &mut T, row: Row, mode: LockMode) -> Answered 
             let heads = [(rows::head(of), Some(mode))].into();
             text(tx.lock_heads(&heads).await?)
         }
-        Row::Plan(of) => text(tx.lock_plan_states(&[id(of)].into(), mode).await?),
+        Row::Plan(of) => text(tx.lock_plan_states(&[id(of)].into(), Some(mode)).await?),
     }
 }
 

@@ -94,7 +94,7 @@ pub trait Locks {
     fn lock_plan_states(
         &mut self,
         plans: &BTreeSet<PlanId>,
-        mode: LockMode,
+        mode: Option<LockMode>,
     ) -> impl Future<Output = Rows<PlanStateRow>> + Send;
 
     fn lock_operations(

@@ -176,16 +176,15 @@ pub(super) async fn scene<W: World>(
     let mode = lock_by(&rules, Rule::ApprovalShared, LockMode::Share);
     let approvals: BTreeSet<_> = approval.iter().map(|approval| approval.id).collect();
     let (tx, approvals) = tx.lock_approvals(&approvals, mode).await?;
-    let (tx, _) = tx
-        .lock_plan_states(&BTreeSet::from([plan]), LockMode::Update)
-        .await?;
+    let mode = lock_by(&rules, Rule::PlanStateLock, LockMode::Update);
+    let (tx, _) = tx.lock_plan_states(&BTreeSet::from([plan]), mode).await?;
     let (mut open, now, held) = match last {
-        Last::Rollout => {
+        Last::Rollout if rules.enforced(Rule::RolloutLock) => {
             let tx = tx.lock_rollout(machine.cluster).await?;
             let (open, now) = tx.open_at().await?;
             (open, now, None)
         }
-        Last::PlanState => {
+        Last::Rollout | Last::PlanState => {
             let (open, now) = tx.open_at().await?;
             (open, now, None)
         }

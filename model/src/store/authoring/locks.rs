@@ -167,7 +167,7 @@ impl Locks for Session {
     async fn lock_plan_states(
         &mut self,
         plans: &BTreeSet<PlanId>,
-        mode: LockMode,
+        mode: Option<LockMode>,
     ) -> Result<Vec<PlanStateRow>, StoreError> {
         self.lock_plan_state_rows(plans, mode).await
     }

@@ -138,12 +138,12 @@ impl Session {
     pub(crate) async fn lock_plan_state_rows(
         &mut self,
         ids: &BTreeSet<PlanId>,
-        mode: LockMode,
+        mode: Option<LockMode>,
     ) -> Out<Vec<PlanStateRow>> {
         self.statement("lock plan states").await?;
         let lock = |id: &PlanId| row(Relation::PlanState, *id);
         let rows = self
-            .lock_kept::<_, PlanStateRow>(ids.iter().copied(), lock, Some(mode))
+            .lock_kept::<_, PlanStateRow>(ids.iter().copied(), lock, mode)
             .await?;
         Ok(rows
             .iter()

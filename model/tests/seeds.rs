@@ -194,7 +194,7 @@ const IN_A_HAZARD: [(Hazard, Rule, &str); 14] = [
     (
         Hazard::Restores,
         Rule::ScopeAccountedFor,
-        "a plan is made of what is selected and known",
+        "an unaccounted scope is not unfrozen",
     ),
     (
         Hazard::Restores,

@@ -26,7 +26,7 @@ use crate::call::call;
 use crate::change::{Answered, Outside};
 use crate::faults::Fault;
 use crate::ports::runtime::human_token;
-use crate::sched::{Leaf, Wait};
+use crate::sched::{Leaf, ProcessId, Wait};
 use crate::server::{Asking, Server};
 use crate::sim::Sim;
 use crate::world::Model;
@@ -92,6 +92,8 @@ pub struct Hand {
     pub person: Person,
     /// The key that it asks under, where that is no fresh one.
     pub key: Option<IdempotencyKey>,
+    /// The server that it asks, again too, as long as that one is up.
+    pub prefers: Option<ProcessId>,
 }
 
 /// The routes that enter and leave recovery mode.
@@ -115,6 +117,7 @@ impl Hand {
             sim: Arc::clone(sim),
             person,
             key: None,
+            prefers: None,
         }
     }
 
@@ -134,12 +137,14 @@ impl Hand {
         Leaf::new(&self.sim, Wait::Until(until)).await;
     }
 
-    /// A server that is up, whichever the seed says.
+    /// A server that is up: the one it prefers, or whichever the seed says.
     pub(super) fn server(&self) -> Option<Arc<Server>> {
         let mut state = self.sim.state();
         let up = state.house.up.len();
         let place = (up > 0).then(|| state.rng.usize(0..up))?;
-        state.house.up.values().nth(place).cloned()
+        let up = &state.house.up;
+        let preferred = self.prefers.and_then(|id| up.get(&id));
+        preferred.or_else(|| up.values().nth(place)).cloned()
     }
 
     /// Asks for an act under a fresh key. `text` tells two requests apart, as a fingerprint

@@ -179,7 +179,10 @@ impl Stage {
     where
         F: Future<Output = Ended> + Send + 'static,
     {
-        let hand = Hand::new(&self.sim, person);
+        let hand = Hand {
+            prefers: Some(server.id),
+            ..Hand::new(&self.sim, person)
+        };
         let up = {
             let mut state = self.sim.state();
             let only = [(server.id, Arc::clone(server))].into();

@@ -12,7 +12,7 @@ use bronzeward_without::Without;
 
 use crate::genesis::Genesis;
 use crate::planted::DEFECTS;
-use crate::seed::{End, Setting};
+use crate::seed::{End, RESTLESS, Setting};
 use crate::witness::Witness;
 use crate::{sweep, witness};
 
@@ -26,6 +26,8 @@ enum Fate {
     },
     Missed,
     Error(String),
+    /// A healed world did not come to rest.
+    Restless(String),
     /// It has no value to drop: its tests must not compile.
     Type,
 }
@@ -115,14 +117,16 @@ pub fn mutate(
             (Fate::Caught { .. }, None) => ("CAUGHT", true),
             (Fate::Caught { .. }, Some(_)) => ("CAUGHT, though expected otherwise", false),
             (Fate::Missed, Some(Expected::Elsewhere(_))) => ("ELSEWHERE", true),
-            (Fate::Missed, Some(Expected::Masked)) => {
+            // What masks it may refuse for good what the dropped rule would have refused once:
+            // a world without rest says nothing of either.
+            (Fate::Missed | Fate::Restless(_), Some(Expected::Masked)) => {
                 match fate_with_masks(genesis, *rule, seeds) {
                     Fate::Caught { .. } => ("CAUGHT with its masks", true),
                     _ => ("MISSED with its masks", false),
                 }
             }
             (Fate::Missed, None) => ("MISSED", false),
-            (Fate::Error(_), _) => ("ERROR", false),
+            (Fate::Error(_) | Fate::Restless(_), _) => ("ERROR", false),
             (Fate::Type, Some(_)) => ("TYPE, though expected otherwise", false),
         };
         *counts.entry(word).or_default() += 1;
@@ -169,7 +173,7 @@ pub fn planted(genesis: &Genesis, seeds: u64, say: &dyn Fn(std::fmt::Arguments<'
 fn shown(fate: &Fate, expectation: Option<Expected<'_>>) -> String {
     match (fate, expectation) {
         (Fate::Caught { invariant, by }, _) => format!(" by {invariant} ({by})"),
-        (Fate::Error(error), _) => format!(" {error}"),
+        (Fate::Error(error) | Fate::Restless(error), _) => format!(" {error}"),
         (Fate::Missed, Some(Expected::Elsewhere(shown))) => {
             format!(" by {} ({})", shown.test, shown.file)
         }
@@ -215,7 +219,13 @@ fn fate(genesis: &Genesis, rule: Rule, rules: Without, seeds: u64) -> Fate {
             invariant: violation.invariant.to_owned(),
             by: format!("seed {seed}"),
         },
-        Some((seed, End::Error(error))) => Fate::Error(format!("seed {seed}: {error}")),
+        Some((seed, End::Error(error))) => {
+            let fate = match error.starts_with(RESTLESS) {
+                true => Fate::Restless,
+                false => Fate::Error,
+            };
+            fate(format!("seed {seed}: {error}"))
+        }
         Some((_, End::Clean)) => Fate::Missed,
     }
 }

@@ -251,7 +251,7 @@ fn heal(
             return End::Clean;
         }
         if run.steps - from > HEALING {
-            return End::Error("the healed world does not come to rest".to_owned());
+            return End::Error(restless(judges, sim));
         }
         if let Some(end) = step(run, sim, judges) {
             return end;
@@ -262,6 +262,19 @@ fn heal(
         Ok(()) => End::Clean,
         Err(violation) => End::Violated(violation),
     }
+}
+
+/// How the error of a world begins that does not come to rest.
+pub const RESTLESS: &str = "the healed world does not come to rest";
+
+/// What still goes on in a healed world.
+fn restless(judges: &Judges, sim: &Arc<Sim>) -> String {
+    let waits = judges.at_the_end(&sim.state());
+    let waits = waits.map_or_else(
+        |found| format!("{}: {}", found.invariant, found.said),
+        |()| "nothing that a judge names".to_owned(),
+    );
+    format!("{RESTLESS}: {waits}")
 }
 
 /// The times a world begins at.

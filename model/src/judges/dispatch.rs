@@ -141,7 +141,9 @@ pub(super) fn gate(case: &Case<'_>, binding: &Binding) -> Verdict {
         let said = format!("{} is written off", machine.id);
         return violation("no mutation through a closed gate", said);
     }
-    if machine.frozen {
+    // A freeze stops what would be sent, and no adoption record (EaR 6.2).
+    let sends = matches!(binding.operation, PlanOperation::ApplyConfig(_));
+    if sends && machine.frozen {
         return violation(
             "no mutation through a closed gate",
             format!("{} is frozen", machine.id),

@@ -114,9 +114,10 @@ pub struct Answered {
     pub epoch: EpochId,
 }
 
-/// Tells the journal of a row's changes.
+/// Tells the journal of a row's changes; with what of its key they are told by, where the row
+/// does not say it.
 macro_rules! watched {
-    ($row:ty, $key:ty, $change:ident) => {
+    ($row:ty, $key:ty, $change:ident $(, |$by:ident| $of:expr)?) => {
         impl $crate::pg::Row<$key> for $row {
             fn committed(
                 _key: &$key,
@@ -128,7 +129,8 @@ macro_rules! watched {
                     before: before.cloned(),
                     after: after.cloned(),
                 };
-                journal.changed($crate::change::Change::$change(changed));
+                $(let $by = _key;)?
+                journal.changed($crate::change::Change::$change($($of,)? changed));
             }
         }
     };
@@ -157,20 +159,13 @@ watched!(
     References
 );
 
-impl Row<MachineId> for MachineStateRow {
-    fn committed(
-        key: &MachineId,
-        before: Option<&Arc<Self>>,
-        after: Option<&Arc<Self>>,
-        journal: &mut crate::journal::Journal,
-    ) {
-        let changed = Changed {
-            before: before.cloned(),
-            after: after.cloned(),
-        };
-        journal.changed(Change::MachineState(*key, changed));
-    }
-}
+watched!(MachineStateRow, MachineId, MachineState, |key| *key);
+watched!(
+    EntryOfDraft,
+    (DraftId, EntryKind, String),
+    DraftEntry,
+    |key| key.0
+);
 
 impl Row<ImportBaseRevisionId> for ImportBaseRow {
     fn committed(
@@ -180,20 +175,5 @@ impl Row<ImportBaseRevisionId> for ImportBaseRow {
         journal: &mut crate::journal::Journal,
     ) {
         journal.changed(Change::ImportBase(*key));
-    }
-}
-
-impl Row<(DraftId, EntryKind, String)> for EntryOfDraft {
-    fn committed(
-        (draft, ..): &(DraftId, EntryKind, String),
-        before: Option<&Arc<Self>>,
-        after: Option<&Arc<Self>>,
-        journal: &mut crate::journal::Journal,
-    ) {
-        let changed = Changed {
-            before: before.cloned(),
-            after: after.cloned(),
-        };
-        journal.changed(Change::DraftEntry(*draft, changed));
     }
 }

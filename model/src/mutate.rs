@@ -12,7 +12,7 @@ use bronzeward_without::Without;
 
 use crate::genesis::Genesis;
 use crate::planted::DEFECTS;
-use crate::seed::{End, RESTLESS, Setting};
+use crate::seed::{End, Setting};
 use crate::witness::Witness;
 use crate::{sweep, witness};
 
@@ -219,12 +219,9 @@ fn fate(genesis: &Genesis, rule: Rule, rules: Without, seeds: u64) -> Fate {
             invariant: violation.invariant.to_owned(),
             by: format!("seed {seed}"),
         },
-        Some((seed, End::Error(error))) => {
-            let fate = match error.starts_with(RESTLESS) {
-                true => Fate::Restless,
-                false => Fate::Error,
-            };
-            fate(format!("seed {seed}: {error}"))
+        Some((seed, End::Error(error))) => Fate::Error(format!("seed {seed}: {error}")),
+        Some((seed, End::Restless(what))) => {
+            Fate::Restless(format!("seed {seed} does not come to rest: {what}"))
         }
         Some((_, End::Clean)) => Fate::Missed,
     }

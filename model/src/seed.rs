@@ -78,8 +78,10 @@ impl Default for Setting {
 pub enum End {
     Clean,
     Violated(Violation),
-    /// The run itself failed: a panic, or a phase that never ended. It proves nothing.
+    /// The run itself failed: a panic, or a world that stands still. It proves nothing.
     Error(String),
+    /// The healed world does not come to rest: what still goes on. It proves nothing either.
+    Restless(String),
 }
 
 #[derive(Clone, Debug)]
@@ -251,7 +253,7 @@ fn heal(
             return End::Clean;
         }
         if run.steps - from > HEALING {
-            return End::Error(restless(judges, sim));
+            return End::Restless(restless(judges, sim));
         }
         if let Some(end) = step(run, sim, judges) {
             return end;
@@ -264,17 +266,12 @@ fn heal(
     }
 }
 
-/// How the error of a world begins that does not come to rest.
-pub const RESTLESS: &str = "the healed world does not come to rest";
-
 /// What still goes on in a healed world.
 fn restless(judges: &Judges, sim: &Arc<Sim>) -> String {
-    let waits = judges.at_the_end(&sim.state());
-    let waits = waits.map_or_else(
-        |found| format!("{}: {}", found.invariant, found.said),
-        |()| "nothing that a judge names".to_owned(),
-    );
-    format!("{RESTLESS}: {waits}")
+    match judges.at_the_end(&sim.state()) {
+        Ok(()) => "nothing that a judge names".to_owned(),
+        Err(found) => format!("{}: {}", found.invariant, found.said),
+    }
 }
 
 /// The times a world begins at.

@@ -6,7 +6,7 @@ use bronzeward_core::problem::{Problem, ProblemCode};
 use bronzeward_core::revision::{Etag, Revision};
 use bronzeward_core::rules::{Rule, Rules};
 
-use super::withdrawals::held_actor;
+use super::actor::held_actor;
 use crate::ports::store::{
     Condition, DraftReads, DraftWrites, EntryOfDraft, Guard, InventoryReads, LockMode, NewDraft,
     Written,

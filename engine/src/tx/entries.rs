@@ -17,12 +17,12 @@ use bronzeward_core::revision::{Etag, EtagToken};
 use bronzeward_core::rules::Rule;
 use bronzeward_core::time::DbTime;
 
+use super::actor::held_actor;
 use super::claims::{claim_of, owned, superseded, unended, writable};
 use super::drafts::{moved, unmoved};
 use super::ingest_run::{Owned, references};
 use super::level::{InstallationState, Start};
 use super::sources::{Aim, EntryUpdate, Under};
-use super::withdrawals::held_actor;
 use super::{Abort, ActsTx, Ended, Failure, Kind, Tx, lock_by, transact};
 use crate::ports::store::{
     Authorship, ClaimEnd, ClaimReads, ClaimSource, ClaimWrites, DraftReads, DraftWrites, EntryKind,

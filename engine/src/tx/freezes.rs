@@ -12,9 +12,9 @@ use bronzeward_core::rules::Rule;
 use bronzeward_core::scope::ScopeRefusal;
 use bronzeward_core::timeline::{Counter, Data};
 
+use super::actor::standing_actor;
 use super::lock_by;
 use super::plans::scope;
-use super::withdrawals::standing_actor;
 use crate::ports::store::{FreezeWrites, Frozen, LockMode, NewEntry, TimelineWrites};
 use crate::request::{Admitted, Answer, NotDone, Refused, Rendered, Requests, Settled};
 use crate::world::World;

@@ -17,12 +17,12 @@ use bronzeward_core::revision::{Etag, TimelineRevision};
 use bronzeward_core::rules::Rule;
 use bronzeward_core::time::DbTime;
 
+use super::actor::held_actor;
 use super::claims::{
     ABANDONED, abandoned, claim_conflict, claim_of, event, fail_operation, running, superseded,
     unended, writable,
 };
 use super::level::InstallationState;
-use super::withdrawals::held_actor;
 use super::{Abort, ActsTx, Tx};
 use crate::ports::store::{
     ClaimEnd, ClaimReads, ClaimSource, ClaimWrites, Condition, DraftReads, Guard, JobReads,

@@ -5,6 +5,7 @@
 //! writes, and ends with `done` or `refuse`. Never in this module: a provider, a node,
 //! a clock, or any await but the store's (PA §5 rule 1, PA-TX-11).
 
+mod actor;
 pub mod adoption;
 mod approvals;
 pub(crate) mod claims;

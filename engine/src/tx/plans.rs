@@ -24,8 +24,8 @@ use bronzeward_core::scope::Scope;
 use bronzeward_core::time::DbTime;
 use bronzeward_core::timeline::{Counter, Data};
 
+use super::actor::held_actor;
 use super::lock_by;
-use super::withdrawals::held_actor;
 use crate::plan_evidence::{self, Difference, Sides};
 use crate::ports::store::{
     LockMode, NewEntry, OpenDrift, Page, Paged, PlanFilter, PlanReads, PlanRow, PlanWrites,

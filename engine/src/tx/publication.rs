@@ -3,22 +3,22 @@
 
 use bronzeward_core::act::{ActDraft, Action};
 use bronzeward_core::id::{DraftId, OperationId};
-use bronzeward_core::job::Event;
+use bronzeward_core::job::{Event, JobState};
 use bronzeward_core::principal::By;
 use bronzeward_core::problem::Problem;
 use bronzeward_core::release::BoundDraft;
 use bronzeward_core::revision::Etag;
 use bronzeward_core::rules::{Rule, Rules};
 
+use super::actor::held_actor;
 use super::claims::event;
 use super::drafts::moved;
-use super::withdrawals::held_actor;
 use crate::ports::store::{
     DraftReads, JobReads, JobWrites, LockMode, NewJob, NewWork, StoreError, TimelineWrites,
 };
 use crate::request::{Admitted, Answer, NotDone, Refused, Rendered, Requests, Settled};
 use crate::rows::{DraftRow, DraftStateRow, OperationRow};
-use crate::tx::Abort;
+use crate::tx::{Abort, Held};
 use crate::world::World;
 
 impl<W: World> Requests<'_, W> {
@@ -50,7 +50,10 @@ impl<W: World> Requests<'_, W> {
             let active = active.into_iter().collect();
             let tx = held_actor(&rules, tx, admitted).await?;
             let (tx, active) = tx.lock_operations(&active, LockMode::KeyShare).await?;
-            let active = active.first().filter(|job| runs(job)).map(|job| job.id);
+            let runs = |job: &&Held<OperationRow>| {
+                JobState::parse(&job.state).is_some_and(|state| !state.is_terminal())
+            };
+            let active = active.first().filter(runs).map(|job| job.id);
             let (mut acts, at) = tx.open().lock_acts(&rules).await?;
             let id = active.unwrap_or(operation);
             if active.is_none() {
@@ -83,10 +86,6 @@ impl<W: World> Requests<'_, W> {
         .await
         .map_err(NotDone::refused)
     }
-}
-
-fn runs(job: &OperationRow) -> bool {
-    matches!(job.state.as_str(), "queued" | "running")
 }
 
 /// Whether a draft held FOR UPDATE can be published at the revision the request saw.

@@ -18,11 +18,11 @@ use bronzeward_core::problem::Problem;
 use bronzeward_core::revision::{Etag, EtagToken, Revision};
 use bronzeward_core::rules::Rules;
 
+use super::actor::held_actor;
 use super::claims::writable;
 use super::drafts::{moved, unmoved};
 use super::ingest::{foreign_machine, unknown};
 use super::level::{Draft, InstallationState};
-use super::withdrawals::held_actor;
 use super::{Abort, ActsTx, Held, Tx};
 use crate::ports::store::{
     Authorship, DraftWrites, EntryKind, EntryOfDraft, HeadKind, LockMode, NewAssignment,

@@ -5,10 +5,10 @@
 //! (PA §12.2), and both reach a committed plan's operation through comparison 1 of its next
 //! attempt (EaR 3.3): never in this module is an operation.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use bronzeward_core::act::{ActDraft, Action};
-use bronzeward_core::authority::{actor_stands, cancelling_role};
+use bronzeward_core::authority::cancelling_role;
 use bronzeward_core::id::{ApprovalId, PlanId};
 use bronzeward_core::plan::{AnyPlan, CancelRefusal, PlanRead};
 use bronzeward_core::principal::{By, Roles, Signed};
@@ -17,9 +17,8 @@ use bronzeward_core::rules::{Rule, Rules};
 use bronzeward_core::time::DbTime;
 use bronzeward_core::timeline::{Counter, Data};
 
-use super::approvals::identity_revoked;
-use super::level::{Before, Principals};
-use super::{Abort, ActsTx, Tx, lock_by};
+use super::actor::standing_actor;
+use super::{Abort, ActsTx, lock_by};
 use crate::ports::store::{
     Condition, Guard, LockMode, NewApprovalRevocation, NewCancellation, NewEntry, PlanReads,
     PlanRow, PlanWrites, StoreError, StoreTx, TimelineWrites, Written,
@@ -194,22 +193,6 @@ impl<W: World> Requests<'_, W> {
     }
 }
 
-/// The acting principal FOR SHARE, so that its revocation waits for this act or precedes it;
-/// a revoked one is refused (PA §10.3).
-pub(crate) async fn standing_actor<R: Rules, T: StoreTx, L: Before<Principals>>(
-    rules: &R,
-    tx: Tx<T, L>,
-    admitted: &Admitted,
-) -> Result<Tx<T, Principals>, Abort<Problem>> {
-    let actor = BTreeMap::from([(admitted.actor.principal, Some(LockMode::Share))]);
-    let (tx, rows) = tx.lock_principals(&actor).await?;
-    let revoked = rows.iter().any(|row| row.principal.revoked_at.is_some());
-    match actor_stands(rules, revoked) {
-        Ok(()) => Ok(tx),
-        Err(_) => tx.refuse(identity_revoked()).await,
-    }
-}
-
 /// The plan after the revocation. One that had already expired, or been revoked with its
 /// approver, becomes what it reads (PA §8.1).
 fn revoked<R: Rules>(rules: &R, row: PlanRow, approval: ApprovalId, at: DbTime) -> PlanRead {
@@ -231,19 +214,6 @@ fn cancelled(row: PlanRow, at: DbTime) -> Result<AnyPlan, Box<Problem>> {
         let problem = Problem::conflict(words).naming("plan", plan);
         Box::new(problem.naming("state", refused.unchanged.state_name()))
     })
-}
-
-/// The acting principal FOR KEY SHARE, which its act's row refers to: whoever holds it FOR
-/// UPDATE waits for the act-order lock next (PA §5 rule 5).
-pub(crate) async fn held_actor<R: Rules, T: StoreTx, L: Before<Principals>>(
-    rules: &R,
-    tx: Tx<T, L>,
-    admitted: &Admitted,
-) -> Result<Tx<T, Principals>, StoreError> {
-    let mode = lock_by(rules, Rule::ActorHeld, LockMode::KeyShare);
-    let actor = BTreeMap::from([(admitted.actor.principal, mode)]);
-    let (tx, _) = tx.lock_principals(&actor).await?;
-    Ok(tx)
 }
 
 async fn write_state<R: Rules, T: StoreTx>(

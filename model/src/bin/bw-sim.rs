@@ -188,6 +188,9 @@ fn told(seed: u64, end: &End, setting: &Setting) -> bool {
         End::Error(error) => say(format_args!(
             "seed {seed}: ERROR {error}\nreplay: ./dev sim --seed {seed}{rules}"
         )),
+        End::Restless(what) => say(format_args!(
+            "seed {seed}: ERROR the healed world does not come to rest: {what}\nreplay: ./dev sim --seed {seed}{rules}"
+        )),
     }
     *end == End::Clean
 }

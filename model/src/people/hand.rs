@@ -92,7 +92,8 @@ pub struct Hand {
     pub person: Person,
     /// The key that it asks under, where that is no fresh one.
     pub key: Option<IdempotencyKey>,
-    /// The server that it asks, again too, as long as that one is up.
+    /// The server that a schedule has it ask, again too, as long as that one is up. Nothing
+    /// happens to such a request by chance.
     pub prefers: Option<ProcessId>,
 }
 
@@ -140,11 +141,13 @@ impl Hand {
     /// A server that is up: the one it prefers, or whichever the seed says.
     pub(super) fn server(&self) -> Option<Arc<Server>> {
         let mut state = self.sim.state();
+        let preferred = self.prefers.and_then(|id| state.house.up.get(&id));
+        if let Some(server) = preferred {
+            return Some(Arc::clone(server));
+        }
         let up = state.house.up.len();
         let place = (up > 0).then(|| state.rng.usize(0..up))?;
-        let up = &state.house.up;
-        let preferred = self.prefers.and_then(|id| up.get(&id));
-        preferred.or_else(|| up.values().nth(place)).cloned()
+        state.house.up.values().nth(place).cloned()
     }
 
     /// Asks for an act under a fresh key. `text` tells two requests apart, as a fingerprint
@@ -192,7 +195,7 @@ impl Hand {
             match ended {
                 Some(Ok(answer)) if !lost => {
                     self.say(route, again, "done");
-                    if again == 0 && self.sim.state().rng.u32(0..16) == 0 {
+                    if again == 0 && self.by_chance(16) {
                         // A proxy sends it once more, and nobody waits for that answer.
                         self.sleep(Span::millis(1), Span::seconds(12)).await;
                         continue;
@@ -209,16 +212,20 @@ impl Hand {
         Ended::Unheard
     }
 
+    /// What happens once in so many times, and never in a schedule.
+    fn by_chance(&self, times: u32) -> bool {
+        self.prefers.is_none() && self.sim.state().rng.u32(0..times) == 0
+    }
+
     /// A fresh key; now and then, by mistake, the one of the request before.
     fn fresh_key(&self) -> IdempotencyKey {
-        let mut state = self.sim.state();
-        let state = &mut *state;
-        if let Some(key) = state.house.insisted.key.take() {
+        if let Some(key) = self.sim.state().house.insisted.key.take() {
             return key;
         }
-        let bits = state.rng.u128(..);
-        let mistaken = state.rng.u32(0..60) == 0;
-        let fresh = key_of(bits);
+        let fresh = key_of(self.sim.state().rng.u128(..));
+        let mistaken = self.by_chance(60);
+        let mut state = self.sim.state();
+        let state = &mut *state;
         let last = state.house.keys.insert(self.person.name, fresh.clone());
         match last.filter(|_| mistaken) {
             None => fresh,

@@ -56,7 +56,7 @@ fn revoked_meanwhile(stage: &mut Stage) -> Step {
     let plan = stage.subject()?.plan;
     let asking = stage.ask(&server, ANOTHER_APPROVER, move |hand| async move {
         hand.cancel(plan).await
-    })?;
+    });
     stage.until_said(&server, "read idempotency record")?;
     stage.hold(&server);
     let who = principal(stage, ANOTHER_APPROVER.name)?;

@@ -40,11 +40,11 @@ fn begin(
     mode: StagingMode,
 ) -> Step<Pending<Ended>> {
     let at = stage.etag(draft)?;
-    stage.ask(desk, AUTHOR, move |hand| async move {
+    Ok(stage.ask(desk, AUTHOR, move |hand| async move {
         let marks = crate::furniture::marks();
         hand.import(machine, draft, at, mode, ClaimKind::Import, marks)
             .await
-    })
+    }))
 }
 
 /// An import under way in a process that moves no more, with its change staged where it is.
@@ -147,12 +147,12 @@ fn gone_on_after_its_expiry(stage: &mut Stage) -> Step {
 fn fragment(stage: &mut Stage, desk: &Arc<Server>, draft: DraftId) -> Step<Pending<Ended>> {
     let at = stage.etag(draft)?;
     let name = name(FRAGMENT)?;
-    stage.ask(desk, AUTHOR, move |hand| async move {
+    Ok(stage.ask(desk, AUTHOR, move |hand| async move {
         let text = crate::furniture::fragment(9);
         hand.under(key_of(7))
             .put_fragment(draft, at, name, text)
             .await
-    })
+    }))
 }
 
 fn until_live(stage: &mut Stage) -> Step {

@@ -112,12 +112,12 @@ fn frozen_while_approved(stage: &mut Stage) -> Step {
     let plan = plan.ok_or_else(|| End::Error(format!("a plan: {planned:?}")))?;
     let approving = stage.ask(&desk, APPROVER, move |hand| async move {
         hand.approve(plan).await
-    })?;
+    });
     stage.until_said(&desk, "lock plan states")?;
     stage.hold(&desk);
     let freezing = stage.ask(&other, ADMIN, move |hand| async move {
         hand.freeze(machine).await
-    })?;
+    });
     stage.a_while()?;
     stage.let_go(&desk);
     stage.finish(&approving)?;
@@ -147,7 +147,7 @@ fn recorded_while_left(stage: &mut Stage) -> Step {
     )?;
     let leaving = stage.ask(&desk, ADMIN, move |hand| async move {
         hand.exit_recovery().await
-    })?;
+    });
     stage.until_said(&desk, "lock machine states")?;
     stage.hold(&desk);
     let (_, mut inputs) = crate::furniture::inventory(MACHINES + 1);
@@ -156,7 +156,7 @@ fn recorded_while_left(stage: &mut Stage) -> Step {
     let input = MachineInput { cluster, ..input };
     let recording = stage.ask(&other, AUTHOR, move |hand| async move {
         hand.create_machine(input).await
-    })?;
+    });
     stage.a_while()?;
     stage.let_go(&desk);
     stage.finish(&leaving)?;
@@ -191,7 +191,7 @@ fn its_identity_revoked(stage: &mut Stage, server: &Arc<Server>) -> Step {
     let identity = identity.ok_or_else(|| End::Error(format!("no {AUTOMATION}")))?;
     let _revoked = stage.ask(server, ADMIN, move |hand| async move {
         hand.revoke_identity(identity).await
-    })?;
+    });
     Ok(())
 }
 
@@ -241,7 +241,7 @@ fn cancelled_while_committed(stage: &mut Stage) -> Step {
     let plan = subject.plan;
     let cancelling = stage.ask(&desk, PUBLISHER, move |hand| async move {
         hand.cancel(plan).await
-    })?;
+    });
     stage.a_while()?;
     stage.let_go(&server);
     stage.finish(&begun)?;
@@ -265,7 +265,7 @@ fn revoked_while_attempted(stage: &mut Stage) -> Step {
     let approval = subject.approval;
     let revoking = stage.ask(&desk, APPROVER, move |hand| async move {
         hand.revoke_approval(approval).await
-    })?;
+    });
     stage.a_while()?;
     stage.let_go(&server);
     stage.finish(&attempting)?;
@@ -278,12 +278,12 @@ fn asked_twice(stage: &mut Stage) -> Step {
     let cluster = stage.subject()?.binding.cluster;
     let first = stage.ask(&desk, AUTHOR, move |hand| async move {
         hand.under(key_of(7)).open_draft_with(cluster, "one").await
-    })?;
+    });
     stage.until_said(&desk, "read cluster")?;
     stage.hold(&desk);
     let second = stage.ask(&other, AUTHOR, move |hand| async move {
         hand.under(key_of(7)).open_draft_with(cluster, "one").await
-    })?;
+    });
     stage.a_while()?;
     stage.let_go(&desk);
     stage.finish(&first)?;
@@ -300,7 +300,7 @@ fn rotated_while_recorded(stage: &mut Stage) -> Step {
     };
     let drafting = stage.ask(&desk, person, move |hand| async move {
         hand.open_draft(cluster).await
-    })?;
+    });
     stage.until_said(&desk, "queue to record")?;
     stage.hold(&desk);
     let of = Arc::clone(&other);

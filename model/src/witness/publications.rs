@@ -134,7 +134,7 @@ fn readdressed_meanwhile(stage: &mut Stage) -> Step {
     next.port = 50_001;
     let changing = stage.ask(&other, AUTHOR, move |hand| async move {
         hand.change_endpoint(machine, next).await
-    })?;
+    });
     stage.a_while()?;
     stage.let_go(&worker);
     stage.finish(&changing)?;

@@ -11,7 +11,6 @@ use bronzeward_core::revision::Etag;
 use super::stage::{ADMIN, AUTHOR, Stage, Step};
 use super::{Witness, rows};
 use crate::people::acts::made;
-use crate::people::view::View;
 use crate::seed::End;
 use crate::server::Server;
 
@@ -65,12 +64,6 @@ fn expecting_another_epoch(stage: &mut Stage) -> Step {
         .map(drop)
 }
 
-fn etag(stage: &Stage, draft: DraftId) -> Step<Etag> {
-    let seen = stage.see(|tables| View(tables).draft(draft));
-    let seen = seen.ok_or_else(|| End::Error("no such draft".to_owned()))?;
-    Ok(seen.etag)
-}
-
 /// An edit of a draft, made from a revision.
 fn edited(
     stage: &mut Stage,
@@ -97,10 +90,10 @@ fn edited_from_a_lost_revision(stage: &mut Stage) -> Step {
     })?;
     let draft = made::<kind::Draft>(&opened);
     let draft = draft.ok_or_else(|| End::Error("a draft".to_owned()))?;
-    let first = etag(stage, draft)?;
+    let first = stage.etag(draft)?;
     let backup = stage.back_up();
     edited(stage, &server, (draft, first), machines[0])?;
-    let lost = etag(stage, draft)?;
+    let lost = stage.etag(draft)?;
     stage.kill(&server);
     let stopped_at = stage.now();
     stage.restore(&backup)?;

@@ -175,7 +175,7 @@ impl Stage {
         server: &Arc<Server>,
         person: Person,
         act: impl FnOnce(Hand) -> F + Send + 'static,
-    ) -> Step<Pending<Ended>>
+    ) -> Pending<Ended>
     where
         F: Future<Output = Ended> + Send + 'static,
     {
@@ -183,31 +183,7 @@ impl Stage {
             prefers: Some(server.id),
             ..Hand::new(&self.sim, person)
         };
-        let up = {
-            let mut state = self.sim.state();
-            let only = [(server.id, Arc::clone(server))].into();
-            std::mem::replace(&mut state.house.up, only)
-        };
-        let asked = Arc::new(Mutex::new(false));
-        let begun = Arc::clone(&asked);
-        let pending = self.begin(ProcessId::WORLD, async move {
-            *begun.lock().unwrap_or_else(PoisonError::into_inner) = true;
-            act(hand).await
-        });
-        // A person picks its server in the poll that begins its act.
-        let held: Vec<ProcessId> = up.keys().copied().collect();
-        let held: Vec<ProcessId> = held.into_iter().filter(|id| !self.run.holds(*id)).collect();
-        for process in &held {
-            self.run.hold(*process);
-        }
-        let asked = self.until("an act that begins", |_| {
-            *asked.lock().unwrap_or_else(PoisonError::into_inner)
-        });
-        for process in &held {
-            self.run.let_go(*process);
-        }
-        self.sim.state().house.up = up;
-        asked.map(|()| pending)
+        self.begin(ProcessId::WORLD, act(hand))
     }
 
     /// A person's act to its end.
@@ -220,7 +196,7 @@ impl Stage {
     where
         F: Future<Output = Ended> + Send + 'static,
     {
-        let pending = self.ask(server, person, act)?;
+        let pending = self.ask(server, person, act);
         self.finish(&pending)
     }
 

@@ -6,7 +6,7 @@ use bronzeward_core::claim::{ClaimKind, StagingMode};
 use bronzeward_core::comparison::Comparison;
 use bronzeward_core::fence::Generation;
 use bronzeward_core::head::AssignmentContent;
-use bronzeward_core::id::{DraftId, EpochId, OperationId, PlanId, kind};
+use bronzeward_core::id::{EpochId, OperationId, PlanId, kind};
 use bronzeward_core::problem::ProblemCode;
 use bronzeward_core::rules::Rule;
 use bronzeward_core::scope::ScopeState;
@@ -170,21 +170,16 @@ fn queued(stage: &mut Stage, stale: &Stale) -> Step<OperationId> {
         hand.open_draft(cluster).await
     })?;
     let draft = made::<kind::Draft>(&opened).ok_or_else(|| lost("a draft"))?;
-    let at = etag(stage, draft)?;
+    let at = stage.etag(draft)?;
     stage.asked(&stale.server, AUTHOR, move |hand| async move {
         hand.put_assignment(draft, at, machine, AssignmentContent::default())
             .await
     })?;
-    let at = etag(stage, draft)?;
+    let at = stage.etag(draft)?;
     let asked = stage.asked(&stale.server, PUBLISHER, move |hand| async move {
         hand.publish(draft, at).await
     })?;
     made::<kind::Operation>(&asked).ok_or_else(|| lost("a publication"))
-}
-
-fn etag(stage: &Stage, draft: DraftId) -> Step<bronzeward_core::revision::Etag> {
-    let seen = stage.see(|tables| View(tables).draft(draft));
-    seen.map(|draft| draft.etag).ok_or_else(|| lost("a draft"))
 }
 
 /// Its job claim: by the process's epoch.
@@ -261,7 +256,7 @@ fn ingests(stage: &mut Stage) -> Step {
         hand.open_draft(cluster).await
     })?;
     let draft = made::<kind::Draft>(&opened).ok_or_else(|| lost("a draft"))?;
-    let at = etag(stage, draft)?;
+    let at = stage.etag(draft)?;
     let asked = stage.asked(&stale.forgotten, AUTHOR, move |hand| async move {
         let (mode, kind) = (StagingMode::Encrypted, ClaimKind::Import);
         hand.import(machine, draft, at, mode, kind, Vec::new())

@@ -20,7 +20,7 @@ use crate::ports::store::{
 };
 use crate::request::{Admitted, Answer, NotDone, Refused, Rendered, Requests, Settled};
 use crate::rows::OperationRow;
-use crate::tx::withdrawals::standing_actor;
+use crate::tx::actor::standing_actor;
 use crate::tx::{Abort, lock_by};
 use crate::world::World;
 

@@ -13,9 +13,9 @@ use crate::ports::store::{
 };
 use crate::request::{Admitted, Answer, NotDone, Refused, Rendered, Requests, Settled};
 use crate::rows::MachineRow;
+use crate::tx::actor::standing_actor;
 use crate::tx::lock_by;
 use crate::tx::plans::{identity, scope};
-use crate::tx::withdrawals::standing_actor;
 use crate::world::World;
 
 /// What was looked at before the transaction: the restoration observation, and whether

@@ -41,6 +41,15 @@ impl<T> Drop for Reply<T> {
     }
 }
 
+/// Runs `work` in a process, and nobody waits for what it answers.
+pub fn send(sim: &Sim, process: ProcessId, work: impl Future<Output: Send> + Send + 'static) {
+    let spawned = Spawned {
+        process,
+        work: Box::pin(async move { drop(work.await) }),
+    };
+    sim.state().sched.spawned.push(spawned);
+}
+
 /// Runs `work` in a process and waits for what it answers; none where the process ended
 /// first.
 pub async fn call<T: Send + 'static>(

@@ -15,7 +15,7 @@ use crate::change::Outside;
 use crate::faults::{Fault, Faults};
 use crate::journal::Journal;
 use crate::pg::session::FINDING_OUT;
-use crate::pg::{Database, Knot, Lockable, Released, TxId};
+use crate::pg::{Class, Database, Knot, Lockable, Released, TxId};
 use crate::sched::{Leaf, ProcessId, Sched};
 use crate::trace::Trace;
 
@@ -86,6 +86,11 @@ impl State {
     pub fn waited(&mut self, process: ProcessId, what: Lockable) {
         let now = self.sched.now();
         self.trace.waits(now, process, what);
+        if matches!(what, Lockable::Advisory(Class::Key, _)) {
+            self.outside
+                .seen
+                .show("a request that waited for its double");
+        }
     }
 
     /// Whether this statement's connection is lost.
@@ -208,9 +213,10 @@ impl State {
         self.end_open(|of| of == process);
     }
 
-    /// The database's server stops at once: every open transaction is gone.
+    /// The database's server stops at once: every open transaction and snapshot is gone.
     pub fn crash_database(&mut self) {
         self.db.down = true;
+        self.db.crashes += 1;
         self.end_open(|_| true);
     }
 

@@ -10,7 +10,7 @@ use bronzeward_core::principal::{By, Controller};
 use bronzeward_core::problem::Problem;
 use bronzeward_core::release::BoundDraft;
 use bronzeward_core::rules::{Rule, Rules};
-use bronzeward_core::time::Span;
+use bronzeward_core::time::{DbTime, Span};
 
 use crate::ports::store::{
     Condition, Guard, JobEnd, JobReads, JobWrites, LockMode, StoreTx, TimelineWrites, Written,
@@ -76,6 +76,11 @@ fn eligible(rules: &impl Rules, row: &OperationRow) -> Guard {
     }
 }
 
+/// Whether nobody's lease on the job was live at `at`.
+fn lapsed_by(row: &OperationRow, at: DbTime) -> bool {
+    row.state != "running" || row.lease_until.is_none_or(|until| until < at)
+}
+
 async fn locked<T: StoreTx>(
     rules: &impl Rules,
     tx: Tx<T, crate::tx::level::InstallationState>,
@@ -106,6 +111,11 @@ pub async fn claim<W: World>(db: &Db<W>, lease: Span) -> Result<Owned, Failure<N
         let (Some((draft, revision)), Some(by)) = (row.draft, row.created_by) else {
             return open.refuse(NotOwned::Nothing).await;
         };
+        // The UPDATE asks again, a moment later than the time this lease counts from: a lease
+        // that lapses between the two is the next claim's.
+        if !rules.holds(Rule::JobEligible, lapsed_by(&row, at)) {
+            return open.refuse(NotOwned::Nothing).await;
+        }
         let me = db.process().owner.clone();
         let fence = match &row.fence {
             Some(before) => before.taken_by(me, installation.epoch),

@@ -67,6 +67,7 @@ pub const SOMETIMES: &[&str] = &[
     "a machine decommissioned",
     "orphans reported",
     "a stale instance of an earlier epoch refused",
+    "a request that waited for its double",
 ];
 
 /// What sweeps of the gate's length do not reach yet: each is a schedule still to be written.

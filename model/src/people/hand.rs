@@ -22,7 +22,7 @@ use bronzeward_engine::authenticate::{Authenticator, NotAuthenticated};
 use bronzeward_engine::request::{Admitted, Answer, Refused, Rendered, Requests};
 
 use super::view::View;
-use crate::call::call;
+use crate::call::{call, send};
 use crate::change::{Answered, Outside};
 use crate::faults::Fault;
 use crate::ports::runtime::human_token;
@@ -92,9 +92,10 @@ pub struct Hand {
     pub person: Person,
     /// The key that it asks under, where that is no fresh one.
     pub key: Option<IdempotencyKey>,
-    /// The server that a schedule has it ask, again too, as long as that one is up. Nothing
-    /// happens to such a request by chance.
+    /// The server that a schedule has it ask, again too, as long as that one is up.
     pub prefers: Option<ProcessId>,
+    /// Nothing happens to its requests by chance: a schedule's, or the genesis's.
+    pub calm: bool,
 }
 
 /// The routes that enter and leave recovery mode.
@@ -119,6 +120,7 @@ impl Hand {
             person,
             key: None,
             prefers: None,
+            calm: false,
         }
     }
 
@@ -165,20 +167,26 @@ impl Hand {
                 self.sleep(Span::seconds(1), Span::seconds(5)).await;
                 continue;
             };
-            let credential = self.credential();
-            let asked = Asked {
-                route,
-                key: key.clone(),
-                fingerprint: fingerprint(route.name, text),
-                request: self.request(route, expected, &credential),
-                expected,
-                credential,
+            let asks = |server: Arc<Server>| {
+                let credential = self.credential();
+                let asked = Asked {
+                    route,
+                    key: key.clone(),
+                    fingerprint: fingerprint(route.name, text),
+                    request: self.request(route, expected, &credential),
+                    expected,
+                    credential,
+                };
+                let (act, sim) = (act.clone(), Arc::clone(&self.sim));
+                async move { asked.serve(&sim, server, act).await }
             };
-            let act = act.clone();
-            let id = server.id;
-            let sim = Arc::clone(&self.sim);
-            let served = async move { asked.serve(&sim, server, act).await };
-            let ended = call(&self.sim, id, served).await;
+            if again == 0 && self.by_chance(24) {
+                // A proxy sends it twice at once, and nobody waits for the other answer.
+                if let Some(other) = self.server() {
+                    send(&self.sim, other.id, asks(other));
+                }
+            }
+            let ended = call(&self.sim, server.id, asks(server)).await;
             if let Some(Err(refused)) = &ended {
                 let seen = &mut self.sim.state().outside.seen;
                 match refused.problem.code {
@@ -212,9 +220,9 @@ impl Hand {
         Ended::Unheard
     }
 
-    /// What happens once in so many times, and never in a schedule.
+    /// What happens once in so many times.
     fn by_chance(&self, times: u32) -> bool {
-        self.prefers.is_none() && self.sim.state().rng.u32(0..times) == 0
+        !self.calm && self.sim.state().rng.u32(0..times) == 0
     }
 
     /// A fresh key; now and then, by mistake, the one of the request before.

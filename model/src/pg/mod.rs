@@ -50,6 +50,8 @@ pub struct Database {
     next: u64,
     /// False while the database's server is down.
     pub down: bool,
+    /// How often it stopped: a snapshot goes with the connection it was read through.
+    pub crashes: u64,
     /// How many transactions committed, for a sweep's figures.
     pub commits: u64,
     /// A defect of the ports, where a setting plants one.

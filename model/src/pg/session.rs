@@ -53,6 +53,8 @@ pub struct Session {
     sim: Arc<Sim>,
     process: ProcessId,
     kind: Kind,
+    /// How often the database had stopped when the connection was made.
+    crashes: u64,
     link: Link,
     /// A statement has failed, and its caller knows: what follows is a fault of the caller, as
     /// the adapter has it.
@@ -72,7 +74,7 @@ impl Store for SimStore {
         }
         let now = state.sched.now();
         let id = state.db.begin(self.process, now);
-        Ok(self.session(Kind::Transaction(id)))
+        Ok(self.session(Kind::Transaction(id), state.db.crashes))
     }
 
     async fn snapshot(&self) -> Result<Session, StoreError> {
@@ -82,16 +84,17 @@ impl Store for SimStore {
         if state.db.down || state.loses_connection(self.process) {
             return Err(StoreError::Unavailable);
         }
-        Ok(self.session(Kind::Beginning))
+        Ok(self.session(Kind::Beginning, state.db.crashes))
     }
 }
 
 impl SimStore {
-    fn session(&self, kind: Kind) -> Session {
+    fn session(&self, kind: Kind, crashes: u64) -> Session {
         Session {
             sim: Arc::clone(&self.sim),
             process: self.process,
             kind,
+            crashes,
             link: Link::Up,
             told: false,
         }
@@ -135,7 +138,7 @@ impl Session {
 
     fn standing(&mut self, state: &mut State) -> Result<(), StoreError> {
         let Kind::Transaction(id) = self.kind else {
-            return match state.db.down {
+            return match state.db.down || state.db.crashes != self.crashes {
                 true => Err(StoreError::Unavailable),
                 false => Ok(()),
             };
@@ -308,12 +311,14 @@ impl Session {
         self.write(|db, id, _| db.locks.number(id))
     }
 
-    /// What a foreign key does to the row it names.
+    /// What a foreign key does to the row it names, which must stand.
     pub(crate) async fn refer(
         &mut self,
         rows: impl IntoIterator<Item = (Relation, u128)>,
     ) -> Result<(), StoreError> {
         for (relation, key) in rows {
+            let stands = self.look(|tables, eye| tables.stands(eye, (relation, key)));
+            self.check(relation.foreign_key(), stands)?;
             self.lock_row(relation, key, LockMode::KeyShare).await?;
         }
         Ok(())

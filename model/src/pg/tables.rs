@@ -5,6 +5,12 @@
 
 use std::sync::Arc;
 
+use bronzeward_core::id::{
+    ApprovalId, AssignmentId, ClusterId, DraftId, FragmentId, HeadId, IngestionId, MachineId,
+    OperationId, PlanId, PrincipalId, ProfileId,
+};
+
+use super::{Eye, RowId, Table};
 use crate::journal::Journal;
 use crate::store::{authoring, execution};
 
@@ -48,6 +54,24 @@ pub enum Relation {
     Drift,
 }
 
+impl Relation {
+    /// What a refusal names when the row that a foreign key of any table names is not there.
+    pub(super) const fn foreign_key(self) -> &'static str {
+        match self {
+            Relation::Principal => "a foreign key to principal",
+            Relation::Cluster => "a foreign key to cluster",
+            Relation::Machine => "a foreign key to machine",
+            Relation::Draft => "a foreign key to draft",
+            Relation::Claim => "a foreign key to staging_claim",
+            Relation::Head => "a foreign key to head",
+            Relation::Operation => "a foreign key to operation",
+            Relation::Plan => "a foreign key to plan",
+            Relation::Approval => "a foreign key to approval",
+            _ => "a foreign key",
+        }
+    }
+}
+
 /// Declares a family's tables: `name: Key => Row`.
 macro_rules! tables {
     ($(#[$doc:meta])* $family:ident { $($(#[$field:meta])* $name:ident: $key:ty => $row:ty,)+ }) => {
@@ -83,6 +107,33 @@ impl Tables {
             authoring: self.authoring.settled(),
             execution: self.execution.settled(),
             sequence: self.sequence,
+        }
+    }
+
+    /// Whether the row that a foreign key names is there. Of the relations that none names by
+    /// one identifier there is nothing to say.
+    pub(super) fn stands(&self, eye: Eye, (relation, key): RowId) -> bool {
+        fn has<K: Ord + Clone, V>(table: &Table<K, V>, eye: Eye, key: K) -> bool {
+            table.get(eye, &key).is_some()
+        }
+        let (authoring, execution) = (&self.authoring, &self.execution);
+        match relation {
+            Relation::Principal => has(&authoring.principals, eye, PrincipalId::from_bits(key)),
+            Relation::Cluster => has(&authoring.clusters, eye, ClusterId::from_bits(key)),
+            Relation::Machine => has(&authoring.machines, eye, MachineId::from_bits(key)),
+            Relation::Draft => has(&authoring.drafts, eye, DraftId::from_bits(key)),
+            Relation::Claim => has(&authoring.claims, eye, IngestionId::from_bits(key)),
+            Relation::Operation => has(&execution.operations, eye, OperationId::from_bits(key)),
+            Relation::Plan => has(&execution.plans, eye, PlanId::from_bits(key)),
+            Relation::Approval => has(&execution.approvals, eye, ApprovalId::from_bits(key)),
+            Relation::Head => [
+                HeadId::Assignment(AssignmentId::from_bits(key)),
+                HeadId::Fragment(FragmentId::from_bits(key)),
+                HeadId::Profile(ProfileId::from_bits(key)),
+            ]
+            .into_iter()
+            .any(|head| has(&authoring.heads, eye, head)),
+            _ => true,
         }
     }
 

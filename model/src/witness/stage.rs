@@ -181,6 +181,7 @@ impl Stage {
     {
         let hand = Hand {
             prefers: Some(server.id),
+            calm: true,
             ..Hand::new(&self.sim, person)
         };
         self.begin(ProcessId::WORLD, act(hand))

@@ -3,6 +3,7 @@
 
 use bronzeward_core::drift::Resolution;
 use bronzeward_core::id::{MachineId, OperationId, PlanId};
+use bronzeward_core::observation::Observation;
 use bronzeward_core::plan::PlanOperation;
 use bronzeward_engine::ports::store::{
     AdoptionReads, AdoptionWrites, NewAdoption, OperationWrites, StoreError,
@@ -63,6 +64,8 @@ impl AdoptionWrites for Session {
         self.statement("insert adoption record").await?;
         self.insert_kept(bound.id, new.clone(), "adoption_record_pkey")
             .await?;
+        let constraint = "adoption_record_observation_id_fkey";
+        self.refers_to_kept::<_, Observation>(&new.observation, constraint)?;
         self.refer([
             row(Relation::Operation, new.operation),
             row(Relation::Machine, bound.machine),

@@ -166,6 +166,12 @@ impl OperationWrites for Session {
         self.insert_kept(new.attempt, new.clone(), "accounting_pkey")
             .await?;
         self.refers_to_kept::<_, AttemptRow>(&new.attempt, "accounting_attempt_id_fkey")?;
+        for (observation, constraint) in [
+            (new.start, "accounting_start_observation_fkey"),
+            (new.end, "accounting_end_observation_fkey"),
+        ] {
+            self.refers_to_kept::<_, Observation>(&observation, constraint)?;
+        }
         self.await_act_of(new.act, "accounting_act_id_fkey")?;
         self.refer([
             row(Relation::Machine, new.machine),
@@ -297,6 +303,8 @@ impl OperationWrites for Session {
         open.drift.last_observation = drift.last_observation;
         open.drift.late_landing = drift.late_landing;
         self.put_kept((drift.machine, drift.revision.0), open)?;
+        let constraint = "drift_record_last_observation_id_fkey";
+        self.refers_to_kept::<_, Observation>(&drift.last_observation, constraint)?;
         let landing = drift.late_landing.filter(|_| before != drift.late_landing);
         self.refer(maybe(Relation::Operation, landing)).await
     }

@@ -92,6 +92,20 @@ fn shown_by(reason: &str) -> Option<Shown<'_>> {
     named.then_some(Shown { file, test })
 }
 
+/// The rules that no type carries and that neither a witness, one of these seeds' rules, nor a
+/// test of another part drops.
+pub fn unshown(by_seeds: &[Rule]) -> Result<Vec<Rule>, String> {
+    let expected = expected(EXPECTED)?;
+    let shown = |rule: Rule| {
+        matches!(rule.carrier(), Carrier::Type)
+            || by_seeds.contains(&rule)
+            || witness::of(rule).next().is_some()
+            || matches!(expected.get(rule.name()), Some(Expected::Elsewhere(_)))
+    };
+    let rules = Rule::all().iter().copied();
+    Ok(rules.filter(|rule| !shown(*rule)).collect())
+}
+
 /// Drops each rule and reports; true where every outcome is the expected one.
 pub fn mutate(
     genesis: &Genesis,

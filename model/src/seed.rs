@@ -32,6 +32,8 @@ pub struct Setting {
     pub traced: bool,
     /// Steps of the safety phase.
     pub steps: u64,
+    /// The healed phase follows; without, a seed is as long as its steps, for a figure of speed.
+    pub heals: bool,
     /// How many servers there are.
     pub servers: u32,
     /// Faults are drawn; without, the world is quiet.
@@ -63,6 +65,7 @@ impl Default for Setting {
             rules: Without::nothing(),
             traced: false,
             steps: 3_000,
+            heals: true,
             servers: 2,
             faults: true,
             off: BTreeSet::new(),
@@ -183,6 +186,9 @@ fn phases(genesis: &Genesis, sim: &Arc<Sim>, setting: &Setting) -> (End, u64) {
             return (end, run.steps);
         }
         nemesis.act(&mut run, sim);
+    }
+    if !setting.heals {
+        return (End::Clean, run.steps);
     }
     let end = heal(&mut run, sim, &mut judges, &mut nemesis, setting);
     (end, run.steps)

@@ -180,7 +180,11 @@ fn phases(genesis: &Genesis, sim: &Arc<Sim>, setting: &Setting) -> (End, u64) {
     }
     people::come(&mut run, sim, &setting.idle, setting.servers);
     let mut nemesis = Nemesis::default();
-    let steps = setting.steps * sim.state().hazard.patience();
+    let patience = match setting.heals {
+        true => sim.state().hazard.patience(),
+        false => 1,
+    };
+    let steps = setting.steps * patience;
     while run.steps < steps {
         if let Some(end) = step(&mut run, sim, &mut judges) {
             return (end, run.steps);

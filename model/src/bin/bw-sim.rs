@@ -264,9 +264,12 @@ fn speed(genesis: &Genesis, seeds: u64) -> Result<bool, String> {
         let per_second = report.seeds as f64 / seconds;
         let each = report.steps as f64 / report.seeds.max(1) as f64;
         let threads = threads();
-        let then = if heals { " and the healed phase" } else { "" };
+        let then = match heals {
+            true => " or more and the healed phase",
+            false => " and no more",
+        };
         say(format_args!(
-            "sim: {per_second:.0} seeds/s on {threads} threads, {steps} steps or more{then}, \
+            "sim: {per_second:.0} seeds/s on {threads} threads, {steps} steps{then}, \
              {each:.0} steps in all; {:.2} µs a step",
             seconds * threads as f64 * 1e6 / report.steps.max(1) as f64
         ));

@@ -4,7 +4,7 @@
 
 use std::fmt::Debug;
 
-use bronzeward_core::drift::Resolution;
+use bronzeward_core::drift::{OpenDrift, Resolution};
 use bronzeward_core::operation::OperationState;
 use bronzeward_core::problem::{Problem, ProblemCode};
 use bronzeward_core::revision::TimelineRevision;
@@ -369,6 +369,13 @@ async fn insert<T: StoreTx>(tx: &mut T, op: &Op) -> Answered {
         Op::NewDrift(machine, revision) => {
             let drift = rows::drift(machine, revision);
             text(tx.insert_drift(&drift, PAST).await?)
+        }
+        Op::ExtendDrift(machine, revision, observation) => {
+            let drift = OpenDrift {
+                last_observation: id(observation),
+                ..rows::drift(machine, revision)
+            };
+            text(tx.extend_drift(&drift).await?)
         }
         Op::CloseDrift(machine, revision) => {
             let opened = TimelineRevision(revision);

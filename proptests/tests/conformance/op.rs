@@ -116,6 +116,8 @@ pub enum Op {
     NewOperation(u8, u8, u8),
     /// A drift record of a machine, opened at a revision.
     NewDrift(u8, i64),
+    /// The open drift record of a machine shows the reading of a number.
+    ExtendDrift(u8, i64, u8),
     CloseDrift(u8, i64),
     NewService(u8, &'static str),
     NewToken(u8, u8),

@@ -104,6 +104,38 @@ fn a_parent_that_is_not_committed_is_not_there() {
 }
 
 #[test]
+fn a_parent_that_was_never_there_refuses_its_child() {
+    let refused = [
+        NewDraft(9, 9),
+        NewClaim(9, 9, 9),
+        NewJob(9, 9, 1),
+        Entry(9, "name"),
+        NewDrift(9, 5),
+        NewOperation(9, 9, 9),
+        NewToken(9, 9),
+        NewAct(9),
+    ];
+    for insert in refused {
+        let steps = [(A, Begin), (A, insert.clone()), (A, Commit)];
+        check(&format!("{insert:?} of nothing"), steps);
+    }
+}
+
+#[test]
+fn a_drift_record_is_extended_by_a_reading_that_is_there_only() {
+    check(
+        "an extension",
+        [
+            (A, Begin),
+            (A, NewDrift(1, 5)),
+            (A, ExtendDrift(1, 5, 2)),
+            (A, ExtendDrift(1, 5, 9)),
+            (A, Commit),
+        ],
+    );
+}
+
+#[test]
 fn the_first_wait_of_an_insert_holds_what_it_has_taken() {
     check(
         "a claim between two holders",

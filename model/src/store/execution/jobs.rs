@@ -157,6 +157,12 @@ impl Session {
             .await?;
         self.enter_indexes(&new, None).await?;
         let row = &new.row;
+        // Nobody locks a cluster's row.
+        let known = self.look(|tables, eye| {
+            let clusters = &tables.authoring.clusters;
+            clusters.get(eye, &row.cluster).is_some()
+        });
+        self.check("operation_cluster_id_fkey", known)?;
         self.parent_kept::<_, MachineRow>(
             row.machine,
             Relation::Machine,

@@ -15,9 +15,9 @@ use bronzeward_core::rules::Rule;
 use bronzeward_core::scope::ScopeState;
 use bronzeward_core::time::DbTime;
 use bronzeward_engine::ports::store::{
-    Condition, Dependency, Guard, JobReads, JobWrites, NewEntry, NewJob, NewRelease, NewWork,
-    OperationWrites, Page, ReleaseReads, ReleaseWrites, Seed, StoreError, TimelineReads,
-    TimelineWrites, Written,
+    ClusterRow, Condition, Dependency, Guard, JobReads, JobWrites, NewEntry, NewJob, NewRelease,
+    NewWork, OperationWrites, Page, PrincipalWrites, ReleaseReads, ReleaseWrites, Seed, StoreError,
+    TimelineReads, TimelineWrites, Written,
 };
 use bronzeward_engine::rows::{DraftRow, DraftStateRow, MachineRow, MachineStateRow};
 use bronzeward_without::Without;
@@ -27,19 +27,27 @@ use crate::sched::ProcessId;
 use crate::sim::Sim;
 use crate::store::testing::Run;
 
-/// A database with one machine and one draft.
+/// A database with one human, one cluster, one machine and one draft.
 fn world(rules: Without) -> Run {
     let sim = Sim::new(1, rules, false);
     {
         let mut state = sim.state();
         let tx = state.db.begin(ProcessId::WORLD, START);
+        let row = cluster();
+        state.db.put(tx, |t| &mut t.authoring.clusters, row.id, row);
         let row = machine();
         state.db.put(tx, |t| &mut t.authoring.machines, row.id, row);
         let row = draft();
         state.db.put(tx, |t| &mut t.authoring.drafts, row.id, row);
         state.commit(tx).expect("it commits");
     }
-    Run::on(sim)
+    let mut run = Run::on(sim);
+    run.all(async |mut tx: Session| {
+        tx.ensure_human(id(1), "https://issuer", "ada").await?;
+        tx.send_commit().await
+    })
+    .expect("a human is recorded");
+    run
 }
 
 const START: DbTime = DbTime::from_micros(0);
@@ -49,13 +57,29 @@ fn id<K: Kind>(bits: u128) -> Id<K> {
     Id::from_bits(bits)
 }
 
+fn talos_cluster() -> TalosClusterId {
+    let text = format!("{}=", "A".repeat(43));
+    TalosClusterId::parse(&text).expect("an identifier")
+}
+
+fn cluster() -> ClusterRow {
+    ClusterRow {
+        id: id(1),
+        name: "one".to_owned(),
+        endpoint: "https://one".to_owned(),
+        contract: "v1.13".to_owned(),
+        talos_cluster: talos_cluster(),
+        created_by: id(1),
+        created_at: START,
+    }
+}
+
 fn machine() -> MachineRow {
-    let talos = format!("{}=", "A".repeat(43));
     let uuid = "00000000-0000-0000-0000-000000000001";
     MachineRow {
         id: id(1),
         cluster: id(1),
-        talos_cluster: TalosClusterId::parse(&talos).expect("an identifier"),
+        talos_cluster: talos_cluster(),
         key: IdentityKey::SmbiosUuid(SmbiosUuid::parse(uuid).expect("a UUID")),
         serial: None,
         platform: Platform::Metal,
@@ -371,6 +395,8 @@ fn who_seeds_a_version_that_another_seeds_waits_and_leaves_its_row() {
 #[test]
 fn a_release_that_covers_no_machine_is_refused_at_its_commit() {
     let mut run = world(Without::nothing());
+    let tx = run.all(|tx| inserting(tx, 1)).expect("it inserts");
+    run.commit(tx).expect("it commits");
     let new = NewRelease {
         id: id(1),
         cluster: id(1),

@@ -166,11 +166,11 @@ fn one(genesis: &Genesis, seed: u64, setting: &Setting) -> bool {
     let outcome = run(genesis, seed, &traced);
     say(format_args!("seed {seed}"));
     say(format_args!("{}", outcome.trace));
-    told(seed, &outcome.end, setting)
+    told(seed, &outcome.end, setting, "seed")
 }
 
-/// The seed and the command that replays it stand last.
-fn told(seed: u64, end: &End, setting: &Setting) -> bool {
+/// The seed and the command that replays it stand last; `by` is its option.
+fn told(seed: u64, end: &End, setting: &Setting, by: &str) -> bool {
     let without = setting.rules.names();
     let mut rules = match without.is_empty() {
         true => String::new(),
@@ -182,14 +182,14 @@ fn told(seed: u64, end: &End, setting: &Setting) -> bool {
     match end {
         End::Clean => say(format_args!("seed {seed}: clean")),
         End::Violated(violation) => say(format_args!(
-            "seed {seed}: {}: {}\nreplay: ./dev sim --seed {seed}{rules}",
+            "seed {seed}: {}: {}\nreplay: ./dev sim --{by} {seed}{rules}",
             violation.invariant, violation.said
         )),
         End::Error(error) => say(format_args!(
-            "seed {seed}: ERROR {error}\nreplay: ./dev sim --seed {seed}{rules}"
+            "seed {seed}: ERROR {error}\nreplay: ./dev sim --{by} {seed}{rules}"
         )),
         End::Restless(what) => say(format_args!(
-            "seed {seed}: ERROR the healed world does not come to rest: {what}\nreplay: ./dev sim --seed {seed}{rules}"
+            "seed {seed}: ERROR the healed world does not come to rest: {what}\nreplay: ./dev sim --{by} {seed}{rules}"
         )),
     }
     *end == End::Clean
@@ -213,7 +213,7 @@ fn gate(
     say(format_args!("{figures}"));
     let mut clean = report.failed.is_empty();
     for (seed, end) in report.failed.iter().take(10) {
-        told(*seed, end, setting);
+        told(*seed, end, setting, "seed");
     }
     if setting.rules == Without::nothing() {
         clean &= report.seen.all(seeds, &say);
@@ -312,7 +312,7 @@ fn figures(report: &Report, seconds: f64) -> String {
 fn shrunk(genesis: &Genesis, seed: u64, setting: &Setting) -> bool {
     let outcome = run(genesis, seed, setting);
     let End::Violated(wanted) = &outcome.end else {
-        return told(seed, &outcome.end, setting);
+        return told(seed, &outcome.end, setting, "seed");
     };
     let fails = |setting: &Setting| {
         matches!(run(genesis, seed, setting).end,
@@ -326,5 +326,5 @@ fn shrunk(genesis: &Genesis, seed: u64, setting: &Setting) -> bool {
     };
     let outcome = run(genesis, seed, &traced);
     say(format_args!("{}", outcome.trace));
-    told(seed, &outcome.end, &least)
+    told(seed, &outcome.end, &least, "shrink")
 }

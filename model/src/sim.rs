@@ -208,15 +208,16 @@ impl State {
         }
     }
 
-    /// The connections of a process end at once, each with its transaction.
+    /// The connections of a process end at once, each with its transaction or snapshot.
     pub fn cut(&mut self, process: ProcessId) {
+        self.db.end_connections(Some(process));
         self.end_open(|of| of == process);
     }
 
     /// The database's server stops at once: every open transaction and snapshot is gone.
     pub fn crash_database(&mut self) {
         self.db.down = true;
-        self.db.crashes += 1;
+        self.db.end_connections(None);
         self.end_open(|_| true);
     }
 

@@ -50,8 +50,10 @@ pub struct Database {
     next: u64,
     /// False while the database's server is down.
     pub down: bool,
-    /// How often it stopped: a snapshot goes with the connection it was read through.
-    pub crashes: u64,
+    /// How often every connection ended, and those of one process besides: a snapshot goes with
+    /// the connection that it is read through.
+    crashes: u64,
+    cuts: BTreeMap<ProcessId, u64>,
     /// How many transactions committed, for a sweep's figures.
     pub commits: u64,
     /// A defect of the ports, where a setting plants one.
@@ -59,6 +61,19 @@ pub struct Database {
 }
 
 impl Database {
+    /// How often the connections of a process have ended.
+    pub(crate) fn ends(&self, process: ProcessId) -> u64 {
+        self.crashes + self.cuts.get(&process).copied().unwrap_or(0)
+    }
+
+    /// The connections of a process end, or everybody's.
+    pub(crate) fn end_connections(&mut self, of: Option<ProcessId>) {
+        match of {
+            Some(process) => *self.cuts.entry(process).or_default() += 1,
+            None => self.crashes += 1,
+        }
+    }
+
     pub fn begin(&mut self, process: ProcessId, now: DbTime) -> TxId {
         self.next += 1;
         let id = TxId(self.next);

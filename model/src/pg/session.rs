@@ -53,8 +53,8 @@ pub struct Session {
     sim: Arc<Sim>,
     process: ProcessId,
     kind: Kind,
-    /// How often the database had stopped when the connection was made.
-    crashes: u64,
+    /// How often the process's connections had ended when this one was made.
+    ends: u64,
     link: Link,
     /// A statement has failed, and its caller knows: what follows is a fault of the caller, as
     /// the adapter has it.
@@ -74,7 +74,8 @@ impl Store for SimStore {
         }
         let now = state.sched.now();
         let id = state.db.begin(self.process, now);
-        Ok(self.session(Kind::Transaction(id), state.db.crashes))
+        let ends = state.db.ends(self.process);
+        Ok(self.session(Kind::Transaction(id), ends))
     }
 
     async fn snapshot(&self) -> Result<Session, StoreError> {
@@ -84,17 +85,17 @@ impl Store for SimStore {
         if state.db.down || state.loses_connection(self.process) {
             return Err(StoreError::Unavailable);
         }
-        Ok(self.session(Kind::Beginning, state.db.crashes))
+        Ok(self.session(Kind::Beginning, state.db.ends(self.process)))
     }
 }
 
 impl SimStore {
-    fn session(&self, kind: Kind, crashes: u64) -> Session {
+    fn session(&self, kind: Kind, ends: u64) -> Session {
         Session {
             sim: Arc::clone(&self.sim),
             process: self.process,
             kind,
-            crashes,
+            ends,
             link: Link::Up,
             told: false,
         }
@@ -138,7 +139,7 @@ impl Session {
 
     fn standing(&mut self, state: &mut State) -> Result<(), StoreError> {
         let Kind::Transaction(id) = self.kind else {
-            return match state.db.down || state.db.crashes != self.crashes {
+            return match state.db.down || state.db.ends(self.process) != self.ends {
                 true => Err(StoreError::Unavailable),
                 false => Ok(()),
             };

@@ -144,6 +144,28 @@ fn a_lost_connection_is_told_once_and_leaves_nothing() {
 }
 
 #[test]
+fn a_snapshot_goes_with_its_connection() {
+    check(
+        "cut before the first statement, and after it",
+        [
+            (A, Snapshot),
+            (A, Cut),
+            (A, ReadDrafts),
+            (A, Close),
+            (A, Snapshot),
+            (A, ReadDrafts),
+            (A, Cut),
+            (A, ReadDrafts),
+            (A, Read(Draft(1))),
+            (A, Close),
+            (A, Snapshot),
+            (A, ReadDrafts),
+            (A, Close),
+        ],
+    );
+}
+
+#[test]
 fn a_commit_on_a_lost_connection_leaves_its_outcome_unknown() {
     check(
         "cut before the commit",

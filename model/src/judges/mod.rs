@@ -29,6 +29,7 @@ mod releases;
 mod scopes;
 mod sometimes;
 mod verdicts;
+mod told;
 
 use crate::change::Outside;
 use crate::journal::Event;
@@ -135,6 +136,7 @@ impl Judges {
                     places::look(&case)?;
                     sometimes::look(&case, seen);
                     moves::look(&case, &mut seen.moves);
+                    told::look(&case)?;
                 }
             }
         }

@@ -13,6 +13,7 @@ mod disclosure;
 mod dispatch;
 mod drafts;
 mod drifts;
+mod effects;
 mod evidence;
 mod idempotency;
 mod locks;
@@ -28,8 +29,8 @@ mod references;
 mod releases;
 mod scopes;
 mod sometimes;
-mod verdicts;
 mod told;
+mod verdicts;
 
 use crate::change::Outside;
 use crate::journal::Event;
@@ -119,6 +120,7 @@ impl Judges {
                     self.idempotency.look(&case)?;
                     let entered = self.recovery.entered_at;
                     self.authority.look(&case, &state.house.asked, entered)?;
+                    effects::look(&case)?;
                     disclosure::look(&case)?;
                     references::look(&case, &state.outside.vault)?;
                     self.recovery.look(&case)?;

@@ -8,6 +8,7 @@ use bronzeward_core::digest::ConfigDigest;
 use bronzeward_core::id::{AttemptId, ImportBaseRevisionId, MachineId};
 use bronzeward_core::inventory::Endpoint;
 use bronzeward_core::time::DbTime;
+use bronzeward_engine::rows::{AppliedRow, AppliedSource};
 
 use super::case::{Case, SEEN};
 use super::{Verdict, violation};
@@ -140,6 +141,7 @@ impl Nodes {
     /// What was read from a machine is something that this machine ran.
     fn imported(&self, case: &Case<'_>, id: ImportBaseRevisionId) -> Verdict {
         let authoring = &case.tables.authoring;
+                        counted(case, *machine, before, after)?;
         let Some(base) = authoring.import_bases.get(SEEN, &id) else {
             return violation("an import base is kept", format!("{id}"));
         };
@@ -192,5 +194,31 @@ impl Nodes {
             return violation("Applied is what the node held", said);
         }
         Ok(())
+    }
+}
+
+/// Another baseline with every change of Applied, the next one, and where it came from: plans,
+/// readings and drift are held against the baseline, and the same bytes may come back under
+/// another (EaR 2, 6.1, 6.3).
+fn counted(
+    case: &Case<'_>,
+    machine: MachineId,
+    before: Option<AppliedRow>,
+    after: Option<AppliedRow>,
+) -> Verdict {
+    let Some(after) = after else { return Ok(()) };
+    let before = before.map_or(0, |before| before.baseline.0);
+    if after.baseline.0 != before + 1 {
+        let said = format!("{machine}: {} after {before}", after.baseline.0);
+        return violation("baselines go up by one", said);
+    }
+    let operation = case.operation(after.operation);
+    let source = match operation.is_some_and(|one| one.row.kind == "adopt") {
+        true => AppliedSource::Adoption,
+        false => AppliedSource::Operation,
+    };
+    match after.source == source {
+        true => Ok(()),
+        false => violation("Applied says where it came from", format!("{machine}")),
     }
 }

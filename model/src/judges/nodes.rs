@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use bronzeward_core::attempt::Attempt;
+use bronzeward_core::attempt::{Attempt, ResponseClass};
 use bronzeward_core::digest::ConfigDigest;
 use bronzeward_core::id::{AttemptId, ImportBaseRevisionId, MachineId};
 use bronzeward_core::inventory::Endpoint;
@@ -26,6 +26,8 @@ pub struct Nodes {
     /// What each attempt that ever committed was to send: a restore may have erased it.
     committed: BTreeMap<AttemptId, Option<ConfigDigest>>,
     sent: BTreeSet<AttemptId>,
+    /// What each request's sender heard.
+    heard: BTreeMap<AttemptId, ResponseClass>,
     landed: BTreeSet<AttemptId>,
 }
 
@@ -40,6 +42,10 @@ impl Nodes {
             Outside::Sent {
                 recorded, digest, ..
             } => self.sent(recorded.attempt().id, *digest),
+            Outside::Heard { attempt, class } => {
+                self.heard.insert(*attempt, *class);
+                Ok(())
+            }
             Outside::InForce {
                 endpoint,
                 machine,
@@ -113,6 +119,11 @@ impl Nodes {
                         self.attempted(case, &after.attempt);
                     }
                 }
+                Change::Response(changed) => {
+                    if let Some(answer) = &changed.after {
+                        self.answered(answer.attempt, answer.response.class)?;
+                    }
+                }
                 Change::Observation(changed) => {
                     let Some(seen) = &changed.after else { continue };
                     let Some(digest) = seen.digest() else {
@@ -130,6 +141,7 @@ impl Nodes {
                     let after = changed.after.as_ref().and_then(|state| state.applied);
                     if before != after {
                         self.applied(case, *machine)?;
+                        counted(case, *machine, before, after)?;
                     }
                 }
                 _ => {}
@@ -138,10 +150,21 @@ impl Nodes {
         Ok(())
     }
 
+    /// An answer is recorded as it was heard, and silence as silence (EaR 3.5). What was never
+    /// sent is answered in schedules that are written by hand alone.
+    fn answered(&self, attempt: AttemptId, class: ResponseClass) -> Verdict {
+        let heard = self.heard.get(&attempt).copied();
+        if heard == Some(class) || heard.is_none() && !self.sent.contains(&attempt) {
+            return Ok(());
+        }
+        let heard = heard.map_or("nothing", ResponseClass::as_str);
+        let said = format!("{attempt}: {} where it heard {heard}", class.as_str());
+        violation("an answer is recorded as it was heard", said)
+    }
+
     /// What was read from a machine is something that this machine ran.
     fn imported(&self, case: &Case<'_>, id: ImportBaseRevisionId) -> Verdict {
         let authoring = &case.tables.authoring;
-                        counted(case, *machine, before, after)?;
         let Some(base) = authoring.import_bases.get(SEEN, &id) else {
             return violation("an import base is kept", format!("{id}"));
         };

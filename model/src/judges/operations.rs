@@ -111,6 +111,14 @@ fn moved(case: &Case<'_>, before: &OperationRow, after: &OperationRow) -> Verdic
     }
     owners(case, before, after)?;
     job(case, before, after)
+    if to == "verifying" && from != to {
+        let attempts = case.attempts(before.id);
+        let last = attempts.last().and_then(|attempt| attempt.class());
+        if last != Some(ResponseClass::Accepted) {
+            let said = format!("{}", before.id);
+            return violation("only what was accepted is verified", said);
+        }
+    }
 }
 
 /// A publication is ended by an owner whose lease is live once it holds the row, and claimed

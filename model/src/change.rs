@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use bronzeward_core::attempt::Recorded;
+use bronzeward_core::attempt::{Recorded, ResponseClass};
 use bronzeward_core::digest::ConfigDigest;
 use bronzeward_core::generation::GenerationPath;
 use bronzeward_core::id::{
@@ -76,6 +76,11 @@ pub enum Outside {
         recorded: Box<Recorded>,
         machine: MachineId,
         digest: ConfigDigest,
+    },
+    /// A request's wait ended, with this answer or without one.
+    Heard {
+        attempt: AttemptId,
+        class: ResponseClass,
     },
     /// A configuration came to be in force on a node.
     InForce {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use bronzeward_core::authority::SelfApproval;
 use bronzeward_core::id::{PrincipalId, RequestId, TokenId};
+use bronzeward_core::plan::PlanOperation;
 use bronzeward_core::principal::{PrincipalKind, Role, Subject};
 use bronzeward_core::time::DbTime;
 use bronzeward_engine::ports::store::ActRow;
@@ -267,17 +268,27 @@ fn unrevoked(case: &Case<'_>, owner: PrincipalId) -> Verdict {
     }
 }
 
-/// An approval of a plan that its approver created says so (PA §10.5).
+/// An approval of a plan that its approver created says so, one of a release that its approver
+/// published too, and one that overwrites what no reviewer has seen (PA §9.3, §10.5, EaR 6.4).
 fn marked(case: &Case<'_>, record: &ApprovalRecord) -> Verdict {
     let approval = &record.approval;
-    let own = case
-        .binding(approval.plan)
-        .is_some_and(|binding| binding.created_by.principal == approval.approver.principal);
-    match own == approval.self_approval.contains(&SelfApproval::CreatedPlan) {
+    let said = || format!("{}", approval.id);
+    let Some(binding) = case.binding(approval.plan) else {
+        return violation("an approval has its plan", said());
+    };
+    let approver = approval.approver.principal;
+    let own = binding.created_by.principal == approver;
+    if own != approval.self_approval.contains(&SelfApproval::CreatedPlan) {
+        return violation("an approval of one's own plan says so", said());
+    }
+    let release = case.tables.execution.releases.get(SEEN, &binding.release);
+    let published = release.is_some_and(|release| release.row.by.principal == approver);
+    if published != approval.self_approval.contains(&SelfApproval::Published) {
+        return violation("an approval of one's own release says so", said());
+    }
+    let applies = matches!(binding.operation, PlanOperation::ApplyConfig(_));
+    match (applies && binding.drift.is_some()) == approval.unseen_overwrite {
         true => Ok(()),
-        false => violation(
-            "an approval of one's own plan says so",
-            format!("{}", approval.id),
-        ),
+        false => violation("an approval of an unseen overwrite says so", said()),
     }
 }

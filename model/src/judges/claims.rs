@@ -10,7 +10,7 @@ use super::case::{Case, SEEN};
 use super::{Verdict, violation};
 use crate::change::{Change, Changed};
 use crate::pg::Relation;
-use crate::server::CLAIM_LEASE;
+use crate::server::{CLAIM_EXPIRY, CLAIM_LEASE};
 
 pub fn look(case: &Case<'_>) -> Verdict {
     for change in case.changes {
@@ -88,6 +88,9 @@ fn begun(case: &Case<'_>, row: &ClaimRow) -> Verdict {
         return violation("a key has one live claim", format!("{}", row.id));
     }
     let at = row.lease_until - CLAIM_LEASE;
+    if row.expires_at - at != CLAIM_EXPIRY {
+        return violation("a claim has its expiry", format!("{}", row.id));
+    }
     match case.last_wait().is_some_and(|over| at < over) {
         true => violation("a time follows the last wait", format!("claim {}", row.id)),
         false => Ok(()),

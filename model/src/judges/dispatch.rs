@@ -82,7 +82,25 @@ fn attempt(case: &Case<'_>, attempt: &Attempt) -> Verdict {
     gate(case, binding)?;
     unchanged(case, binding, false)?;
     earlier(case, binding, attempt)?;
+    waits(binding, attempt)?;
     evidence(case, binding, attempt)
+}
+
+/// An attempt waits as long as its plan was approved for, from when it was recorded (EaR 3.3):
+/// accountings count from the end of that wait.
+fn waits(binding: &Binding, attempt: &Attempt) -> Verdict {
+    let bound = binding.deadlines();
+    let waits = bound.is_some_and(|bound| {
+        attempt.transport_deadline == attempt.at + bound.transport
+            && attempt.verification_deadline == attempt.at + bound.verification
+    });
+    match waits {
+        true => Ok(()),
+        false => violation(
+            "an attempt's deadlines are its plan's",
+            format!("{}", attempt.id),
+        ),
+    }
 }
 
 /// Somebody stands behind the plan now (comparison 1).

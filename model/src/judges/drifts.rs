@@ -7,22 +7,37 @@ use std::ops::Bound;
 
 use bronzeward_core::digest::ConfigDigest;
 use bronzeward_core::drift::{OpenDrift, Resolution};
+use bronzeward_core::id::{MachineId, ObservationId};
 use bronzeward_core::observation::{Observation, Purpose};
+use bronzeward_core::plan::PlanOperation;
+use bronzeward_core::problem::Member;
+use bronzeward_engine::ports::store::EntryRow;
 use bronzeward_engine::rows::AppliedRow;
 
 use super::case::{Case, SEEN};
 use super::{Verdict, violation};
 use crate::change::{Change, Changed};
 use crate::store::authoring::Act;
-use crate::store::execution::{Drift, holds};
+use crate::store::execution::{Drift, Operation, holds};
 
 pub fn look(case: &Case<'_>) -> Verdict {
     for change in case.changes {
         match change {
-            Change::Drift(changed) => drift(case, changed)?,
+            Change::Drift(changed) => {
+                drift(case, changed)?;
+                closed(case, changed)?;
+                linked(changed)?;
+            }
+            Change::Operation(changed) => reverted(case, changed)?,
             Change::Observation(changed) => {
                 if let Some(seen) = &changed.after {
                     detected(case, seen)?;
+                }
+            }
+            Change::Entry(machine, changed) => {
+                if let Some(entry) = &changed.after {
+                    refused(case, *machine, entry)?;
+                    failed(case, entry)?;
                 }
             }
             Change::Act(changed) => act(case, changed)?,
@@ -106,6 +121,87 @@ fn landed(case: &Case<'_>, record: &OpenDrift) -> Verdict {
     }
 }
 
+/// A record is closed at its entry's place, as reverted or adopted by the end of the operation
+/// whose plan binds it, and as returned by a reading (EaR 6.1, 6.3, 6.4).
+fn closed(case: &Case<'_>, changed: &Changed<Drift>) -> Verdict {
+    let was_open = changed
+        .before
+        .as_ref()
+        .is_none_or(|before| before.closed.is_none());
+    let Some(after) = changed.after.as_ref().filter(|_| was_open) else {
+        return Ok(());
+    };
+    let Some(closed) = after.closed else {
+        return Ok(());
+    };
+    let record = &after.drift;
+    let said = |what: &str| format!("{} of {}: {what}", record.revision.0, record.machine);
+    let entries = case.changes.iter().filter_map(|change| match change {
+        Change::Entry(of, changed) if *of == record.machine => changed.after.as_ref(),
+        _ => None,
+    });
+    let mut closing = entries.filter(|entry| entry.kind == "drift-closed");
+    if !closing.any(|entry| entry.number == closed.revision.0) {
+        return violation(CLOSED, said("at another place than its entry's"));
+    }
+    let ended = case.changes.iter().find_map(|change| match change {
+        Change::Operation(changed) => {
+            let row = &changed.after.as_ref()?.row;
+            let binding = row.plan.and_then(|plan| case.binding(plan))?;
+            let binds = binding.machine == record.machine && binding.drift == Some(record.revision);
+            (binds && row.state == "completed").then_some(row.kind.as_str())
+        }
+        _ => None,
+    });
+    let resolution = match ended {
+        Some("adopt") => Resolution::Adopted,
+        Some(_) => Resolution::Reverted,
+        None => Resolution::Returned,
+    };
+    match closed.resolution == resolution {
+        true => Ok(()),
+        false => violation(CLOSED, said(closed.resolution.as_str())),
+    }
+}
+
+const CLOSED: &str = "a drift record says how it ended";
+
+/// What a completed operation's plan binds is open no more (EaR 6.4).
+fn reverted(case: &Case<'_>, changed: &Changed<Operation>) -> Verdict {
+    let Some(row) = changed.after.as_ref().map(|one| &one.row) else {
+        return Ok(());
+    };
+    let before = changed.before.as_ref();
+    let ended = row.state == "completed" && before.is_none_or(|one| one.row.state != row.state);
+    let binding = row.plan.and_then(|plan| case.binding(plan));
+    let bound = binding.filter(|_| ended).and_then(|binding| {
+        let record = (binding.machine, binding.drift?.0);
+        case.tables.execution.drifts.get(SEEN, &record)
+    });
+    match bound.is_some_and(|bound| bound.closed.is_none()) {
+        false => Ok(()),
+        true => violation(
+            "a completion closes the drift record it binds",
+            format!("{}", row.id),
+        ),
+    }
+}
+
+/// A record that was linked to a landing after its accounting stays linked to one (EaR 5.2).
+fn linked(changed: &Changed<Drift>) -> Verdict {
+    let link = |drift: &Option<std::sync::Arc<Drift>>| {
+        let drift = drift.as_ref();
+        drift.and_then(|drift| drift.drift.late_landing)
+    };
+    match (link(&changed.before), link(&changed.after)) {
+        (Some(was), None) => violation(
+            "a late landing is linked to its operation",
+            format!("{was} no more"),
+        ),
+        _ => Ok(()),
+    }
+}
+
 fn applied(case: &Case<'_>, record: &OpenDrift) -> Option<AppliedRow> {
     let states = &case.tables.authoring.machine_states;
     states.get(SEEN, &record.machine)?.applied
@@ -151,7 +247,6 @@ fn moved(case: &Case<'_>, seen: &Observation) -> bool {
 /// A reading that was taken for drift, or after a restore, leaves no record open where it
 /// shows Applied, and one that says what it showed where it does not (EaR 6.1).
 fn detected(case: &Case<'_>, seen: &Observation) -> Verdict {
-    let machine = seen.started.machine;
     let under_way = match seen.started.purpose {
         Purpose::Drift => held(case, seen) || moved(case, seen),
         Purpose::Restoration => false,
@@ -159,6 +254,61 @@ fn detected(case: &Case<'_>, seen: &Observation) -> Verdict {
             return Ok(());
         }
     };
+    left(case, seen, under_way)
+}
+
+/// The text of an entry's member.
+fn text<'a>(entry: &'a EntryRow, name: &str) -> Option<&'a str> {
+    match &entry.data {
+        Member::Object(members) => match members.get(name) {
+            Some(Member::Text(text)) => Some(text),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// The reading that fails an operation is one that was taken for drift too: the operation holds
+/// the scope no more (EaR 6.1).
+fn failed(case: &Case<'_>, entry: &EntryRow) -> Verdict {
+    if entry.kind != "operation-state" || text(entry, "to") != Some("failed") {
+        return Ok(());
+    }
+    let seen = text(entry, "observation").and_then(|id| ObservationId::parse(id).ok());
+    let seen = seen.and_then(|id| case.tables.execution.observations.get(SEEN, &id));
+    seen.map_or(Ok(()), |seen| left(case, seen, false))
+}
+
+/// So is the evidence that a commitment was refused on, where it is not the configuration that
+/// its plan binds (EaR 3.2, 6.1).
+fn refused(case: &Case<'_>, machine: MachineId, entry: &EntryRow) -> Verdict {
+    let (Some(plan), Some(by)) = (entry.plan, &entry.controller) else {
+        return Ok(());
+    };
+    let binding = case.binding(plan).filter(|binding| {
+        let applies = matches!(binding.operation, PlanOperation::ApplyConfig(_));
+        entry.kind == "refusal" && entry.operation.is_none() && applies
+    });
+    let Some(binding) = binding else {
+        return Ok(());
+    };
+    let all = case.tables.execution.observations.values(SEEN);
+    let own = all.filter(|seen| {
+        seen.started.machine == machine
+            && seen.started.plan == Some(plan)
+            && seen.started.purpose == Purpose::Evidence
+            && seen.started.controller.owner == by.owner
+    });
+    let last = own.max_by_key(|seen| seen.started.basis);
+    let other = last.filter(|seen| seen.digest() != Some(binding.pre_dispatch_digest));
+    other.map_or(Ok(()), |seen| {
+        left(case, seen, held(case, seen) || moved(case, seen))
+    })
+}
+
+/// What a reading leaves of the machine's record, where it speaks of the Applied there is.
+fn left(case: &Case<'_>, seen: &Observation, under_way: bool) -> Verdict {
+    let machine = seen.started.machine;
     let states = &case.tables.authoring.machine_states;
     let applied = states.get(SEEN, &machine).and_then(|state| state.applied);
     let compared = applied.filter(|applied| seen.started.baseline == Some(applied.baseline));

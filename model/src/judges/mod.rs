@@ -13,6 +13,7 @@ mod disclosure;
 mod dispatch;
 mod drafts;
 mod drifts;
+mod effects;
 mod evidence;
 mod idempotency;
 mod locks;
@@ -28,6 +29,7 @@ mod references;
 mod releases;
 mod scopes;
 mod sometimes;
+mod told;
 mod verdicts;
 
 use crate::change::Outside;
@@ -118,6 +120,7 @@ impl Judges {
                     self.idempotency.look(&case)?;
                     let entered = self.recovery.entered_at;
                     self.authority.look(&case, &state.house.asked, entered)?;
+                    effects::look(&case)?;
                     disclosure::look(&case)?;
                     references::look(&case, &state.outside.vault)?;
                     self.recovery.look(&case)?;
@@ -135,6 +138,7 @@ impl Judges {
                     places::look(&case)?;
                     sometimes::look(&case, seen);
                     moves::look(&case, &mut seen.moves);
+                    told::look(&case)?;
                 }
             }
         }

@@ -3,11 +3,12 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use bronzeward_core::attempt::Attempt;
+use bronzeward_core::attempt::{Attempt, ResponseClass};
 use bronzeward_core::digest::ConfigDigest;
 use bronzeward_core::id::{AttemptId, ImportBaseRevisionId, MachineId};
 use bronzeward_core::inventory::Endpoint;
 use bronzeward_core::time::DbTime;
+use bronzeward_engine::rows::{AppliedRow, AppliedSource};
 
 use super::case::{Case, SEEN};
 use super::{Verdict, violation};
@@ -25,6 +26,8 @@ pub struct Nodes {
     /// What each attempt that ever committed was to send: a restore may have erased it.
     committed: BTreeMap<AttemptId, Option<ConfigDigest>>,
     sent: BTreeSet<AttemptId>,
+    /// What each request's sender heard.
+    heard: BTreeMap<AttemptId, ResponseClass>,
     landed: BTreeSet<AttemptId>,
 }
 
@@ -39,6 +42,10 @@ impl Nodes {
             Outside::Sent {
                 recorded, digest, ..
             } => self.sent(recorded.attempt().id, *digest),
+            Outside::Heard { attempt, class } => {
+                self.heard.insert(*attempt, *class);
+                Ok(())
+            }
             Outside::InForce {
                 endpoint,
                 machine,
@@ -112,6 +119,11 @@ impl Nodes {
                         self.attempted(case, &after.attempt);
                     }
                 }
+                Change::Response(changed) => {
+                    if let Some(answer) = &changed.after {
+                        self.answered(answer.attempt, answer.response.class)?;
+                    }
+                }
                 Change::Observation(changed) => {
                     let Some(seen) = &changed.after else { continue };
                     let Some(digest) = seen.digest() else {
@@ -129,12 +141,25 @@ impl Nodes {
                     let after = changed.after.as_ref().and_then(|state| state.applied);
                     if before != after {
                         self.applied(case, *machine)?;
+                        counted(case, *machine, before, after)?;
                     }
                 }
                 _ => {}
             }
         }
         Ok(())
+    }
+
+    /// An answer is recorded as it was heard, and silence as silence (EaR 3.5). What was never
+    /// sent is answered in schedules that are written by hand alone.
+    fn answered(&self, attempt: AttemptId, class: ResponseClass) -> Verdict {
+        let heard = self.heard.get(&attempt).copied();
+        if heard == Some(class) || heard.is_none() && !self.sent.contains(&attempt) {
+            return Ok(());
+        }
+        let heard = heard.map_or("nothing", ResponseClass::as_str);
+        let said = format!("{attempt}: {} where it heard {heard}", class.as_str());
+        violation("an answer is recorded as it was heard", said)
     }
 
     /// What was read from a machine is something that this machine ran.
@@ -192,5 +217,31 @@ impl Nodes {
             return violation("Applied is what the node held", said);
         }
         Ok(())
+    }
+}
+
+/// Another baseline with every change of Applied, the next one, and where it came from: plans,
+/// readings and drift are held against the baseline, and the same bytes may come back under
+/// another (EaR 2, 6.1, 6.3).
+fn counted(
+    case: &Case<'_>,
+    machine: MachineId,
+    before: Option<AppliedRow>,
+    after: Option<AppliedRow>,
+) -> Verdict {
+    let Some(after) = after else { return Ok(()) };
+    let before = before.map_or(0, |before| before.baseline.0);
+    if after.baseline.0 != before + 1 {
+        let said = format!("{machine}: {} after {before}", after.baseline.0);
+        return violation("baselines go up by one", said);
+    }
+    let operation = case.operation(after.operation);
+    let source = match operation.is_some_and(|one| one.row.kind == "adopt") {
+        true => AppliedSource::Adoption,
+        false => AppliedSource::Operation,
+    };
+    match after.source == source {
+        true => Ok(()),
+        false => violation("Applied says where it came from", format!("{machine}")),
     }
 }

@@ -8,7 +8,7 @@ use super::case::Case;
 use super::{Verdict, violation};
 use crate::change::{Change, Changed};
 use crate::pg::Relation;
-use crate::server::LEASE;
+use crate::server::{CLAIM_LEASE, LEASE};
 use crate::store::execution::{Operation, holds};
 
 pub fn look(case: &Case<'_>) -> Verdict {
@@ -31,6 +31,11 @@ fn look_at(case: &Case<'_>, changed: &Changed<Operation>) -> Verdict {
             moved(case, &before.row, &after.row)?;
         }
     }
+    leased(
+        case,
+        changed.before.as_ref().map(|one| &one.row),
+        &after.row,
+    )?;
     if after.row.plan.is_some() && holds(&after.row.state) && !after.retired {
         holder(case, after)?;
     }
@@ -44,6 +49,21 @@ fn look_at(case: &Case<'_>, changed: &Changed<Operation>) -> Verdict {
         }
     }
     Ok(())
+}
+
+/// Nobody is given more than the one length (PA §5.1): for as long as that, nobody else takes
+/// what its owner left.
+fn leased(case: &Case<'_>, before: Option<&OperationRow>, after: &OperationRow) -> Verdict {
+    let was = before.and_then(|before| before.lease_until);
+    let length = match after.kind.as_str() {
+        "ingest" => CLAIM_LEASE,
+        _ => LEASE,
+    };
+    let given = after.lease_until.filter(|until| Some(*until) != was);
+    match given.is_some_and(|until| until > case.now + length) {
+        true => violation("a lease has its length", format!("{}", after.id)),
+        false => Ok(()),
+    }
 }
 
 fn begun(case: &Case<'_>, row: &OperationRow) -> Verdict {
@@ -90,6 +110,14 @@ fn moved(case: &Case<'_>, before: &OperationRow, after: &OperationRow) -> Verdic
     if from != to && !listed {
         let said = format!("{}: {from} to {to}", before.id);
         return violation("an operation's states", said);
+    }
+    if to == "verifying" && from != to {
+        let attempts = case.attempts(before.id);
+        let last = attempts.last().and_then(|attempt| attempt.class());
+        if last != Some(ResponseClass::Accepted) {
+            let said = format!("{}", before.id);
+            return violation("only what was accepted is verified", said);
+        }
     }
     if (before.plan, before.machine, before.cluster) != (after.plan, after.machine, after.cluster) {
         return violation(

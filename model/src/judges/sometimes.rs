@@ -117,6 +117,7 @@ pub fn outside(tables: &Tables, event: &Outside, seen: &mut Seen) {
         | Outside::Orphans(_)
         | Outside::Answered(_)
         | Outside::Sent { .. }
+        | Outside::Heard { .. }
         | Outside::Alerted { .. } => {}
     }
 }

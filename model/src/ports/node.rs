@@ -9,7 +9,7 @@ mod fleet;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use bronzeward_core::attempt::ResponseClass;
+use bronzeward_core::attempt::{Recorded, ResponseClass};
 use bronzeward_core::digest::ConfigDigest;
 use bronzeward_core::id::AttemptId;
 use bronzeward_core::inventory::Endpoint;
@@ -295,6 +295,24 @@ impl NodeWriter for SimWriter {
         deadline: Duration,
     ) -> ApplyAnswer {
         let recorded = permit.into_inner();
+        let attempt = recorded.attempt().id;
+        let answer = self.asked(recorded, endpoint, configuration, deadline);
+        let answer = answer.await;
+        let class = answer.class;
+        let heard = Outside::Heard { attempt, class };
+        self.sim.state().journal.outside(heard);
+        answer
+    }
+}
+
+impl SimWriter {
+    async fn asked(
+        &self,
+        recorded: Recorded,
+        endpoint: Endpoint,
+        configuration: &[u8],
+        deadline: Duration,
+    ) -> ApplyAnswer {
         let until = self.sim.state().sched.now() + Span::from(deadline);
         Leaf::new(&self.sim, Wait::Point).await;
         let answer = Arc::new(OnceLock::new());

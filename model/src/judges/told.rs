@@ -214,8 +214,8 @@ fn acted(case: &Case<'_>, act: &ActRow) -> Verdict {
     }
 }
 
-/// Each machine with a plan that this identity approved and whose plan or operation has not
-/// ended is told of it, and no other.
+/// Each machine with a plan that this identity approved, where the plan or its operation has not
+/// ended, is told of it.
 fn identity_revoked(case: &Case<'_>, act: &ActRow) -> Verdict {
     let named = |subject: &String| PrincipalId::parse(subject).ok();
     let Some(identity) = act.subjects.iter().find_map(named) else {

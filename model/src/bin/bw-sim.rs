@@ -179,20 +179,19 @@ fn told(seed: u64, end: &End, setting: &Setting, by: &str) -> bool {
     if let Some(hazard) = setting.hazard {
         rules = format!("{rules} --hazard {}", hazard.name());
     }
-    match end {
-        End::Clean => say(format_args!("seed {seed}: clean")),
-        End::Violated(violation) => say(format_args!(
-            "seed {seed}: {}: {}\nreplay: ./dev sim --{by} {seed}{rules}",
-            violation.invariant, violation.said
-        )),
-        End::Error(error) => say(format_args!(
-            "seed {seed}: ERROR {error}\nreplay: ./dev sim --{by} {seed}{rules}"
-        )),
-        End::Restless(what) => say(format_args!(
-            "seed {seed}: ERROR the healed world does not come to rest: {what}\nreplay: ./dev sim --{by} {seed}{rules}"
-        )),
-    }
-    *end == End::Clean
+    let how = match end {
+        End::Clean => {
+            say(format_args!("seed {seed}: clean"));
+            return true;
+        }
+        End::Violated(violation) => format!("{}: {}", violation.invariant, violation.said),
+        End::Error(error) => format!("ERROR {error}"),
+        End::Restless(what) => format!("ERROR the healed world does not come to rest: {what}"),
+    };
+    say(format_args!(
+        "seed {seed}: {how}\nreplay: ./dev sim --{by} {seed}{rules}"
+    ));
+    false
 }
 
 fn gate(
@@ -274,8 +273,8 @@ fn speed(genesis: &Genesis, seeds: u64) -> Result<bool, String> {
             seconds * threads as f64 * 1e6 / report.steps.max(1) as f64
         ));
         let line = json!({ "bench": "sim", "figures": {
-            "safetySteps": steps, "healedPhase": heals, "seedsPerSecond": per_second, "stepsPerSeed": each,
-            "threads": threads,
+            "safetySteps": steps, "healedPhase": heals, "seedsPerSecond": per_second,
+            "stepsPerSeed": each, "threads": threads,
         }});
         if let Some(path) = std::env::var_os("BRONZEWARD_BENCH_LINES") {
             let file = OpenOptions::new().append(true).create(true).open(path);

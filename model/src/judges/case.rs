@@ -4,17 +4,30 @@ use std::collections::BTreeSet;
 
 use bronzeward_core::attempt::Attempt;
 use bronzeward_core::fence::Owner;
-use bronzeward_core::id::{EpochId, OperationId, PlanId};
+use bronzeward_core::id::{EpochId, MachineId, OperationId, PlanId};
 use bronzeward_core::plan::Binding;
 use bronzeward_core::time::DbTime;
+use bronzeward_engine::ports::store::EntryRow;
 
-use crate::change::Change;
+use crate::change::{Change, Changed};
 use crate::journal::Held;
 use crate::pg::{Eye, Lockable, RowId, Tables};
 use crate::sched::ProcessId;
 use crate::store::execution::Operation;
 
 pub const SEEN: Eye = Eye::COMMITTED;
+
+/// Whether an operation that was there has another owner now.
+pub fn changes_hands(changed: &Changed<Operation>) -> bool {
+    let generation = |operation: &Operation| {
+        let fence = operation.row.fence.as_ref();
+        fence.map(|fence| fence.generation)
+    };
+    match (&changed.before, &changed.after) {
+        (Some(before), Some(after)) => generation(before) != generation(after),
+        _ => false,
+    }
+}
 
 #[derive(Clone, Copy)]
 pub struct Case<'a> {
@@ -58,6 +71,17 @@ impl Case<'_> {
     pub fn is_act(&self) -> bool {
         let mut changes = self.changes.iter();
         changes.any(|change| matches!(change, Change::Act(_)))
+    }
+
+    /// Whether this commit appends such an entry to the machine's timeline.
+    pub fn appends(&self, of: MachineId, kind: &str, is: impl Fn(&EntryRow) -> bool) -> bool {
+        self.changes.iter().any(|change| match change {
+            Change::Entry(machine, changed) => {
+                let entry = changed.after.as_ref().filter(|_| *machine == of);
+                entry.is_some_and(|entry| entry.kind == kind && is(entry))
+            }
+            _ => false,
+        })
     }
 
     pub fn operations(&self) -> impl Iterator<Item = &Operation> {

@@ -8,9 +8,9 @@ use bronzeward_core::id::{
 };
 use bronzeward_core::scope::ScopeState;
 use bronzeward_engine::ports::store::ActRow;
-use bronzeward_engine::rows::{DraftStateRow, MachineRow, OperationRow};
+use bronzeward_engine::rows::{DraftStateRow, MachineRow};
 
-use super::case::{Case, SEEN};
+use super::case::{Case, SEEN, changes_hands};
 use super::{Verdict, violation};
 use crate::change::Change;
 use crate::store::execution::holds;
@@ -89,11 +89,11 @@ fn taken_from_its_owner(case: &Case<'_>, act: &ActRow) -> bool {
         .operations()
         .filter(|one| one.row.plan.is_some() && one.row.machine == of && holds(&one.row.state));
     held.all(|one| {
-        let generation = |row: &OperationRow| row.fence.as_ref().map(|fence| fence.generation);
         let taken = case.changes.iter().any(|change| match change {
-            Change::Operation(changed) => changed.before.as_ref().is_some_and(|before| {
-                before.row.id == one.row.id && generation(&before.row) != generation(&one.row)
-            }),
+            Change::Operation(changed) => {
+                let before = changed.before.as_ref();
+                before.is_some_and(|before| before.row.id == one.row.id) && changes_hands(changed)
+            }
             _ => false,
         });
         taken && one.row.state == "unresolved"

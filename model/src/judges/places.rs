@@ -32,14 +32,7 @@ pub fn look(case: &Case<'_>) -> Verdict {
 
 /// A record's revision is that of its own entry.
 fn placed(case: &Case<'_>, machine: MachineId, at: TimelineRevision, kind: &str) -> Verdict {
-    let own = case.changes.iter().any(|change| match change {
-        Change::Entry(of, changed) => {
-            let entry = changed.after.as_ref();
-            *of == machine && entry.is_some_and(|entry| entry.number == at.0 && entry.kind == kind)
-        }
-        _ => false,
-    });
-    match own {
+    match case.appends(machine, kind, |entry| entry.number == at.0) {
         true => Ok(()),
         false => violation(
             "a record says its place in the timeline",

@@ -6,7 +6,7 @@ use bronzeward_core::problem::Member;
 use bronzeward_core::scope::ScopeState;
 use bronzeward_engine::ports::store::EntryRow;
 
-use super::case::{Case, SEEN};
+use super::case::{Case, SEEN, changes_hands};
 use crate::change::{Change, Outside};
 use crate::pg::Tables;
 use crate::ports::Seen;
@@ -149,11 +149,7 @@ pub fn look(case: &Case<'_>, seen: &mut Seen) {
                     continue;
                 };
                 let before = changed.before.as_ref();
-                let generation = |row: &bronzeward_engine::rows::OperationRow| {
-                    row.fence.as_ref().map(|fence| fence.generation)
-                };
-                let taken =
-                    before.is_some_and(|before| generation(&before.row) != generation(&after.row));
+                let taken = changes_hands(changed);
                 let from = before.map(|before| before.row.state.as_str());
                 if after.row.plan.is_some() {
                     let state = after.row.state.as_str();

@@ -9,7 +9,7 @@ use bronzeward_core::scope::ScopeState;
 use bronzeward_engine::ports::store::{ActRow, EntryRow};
 use bronzeward_engine::rows::MachineRow;
 
-use super::case::{Case, SEEN};
+use super::case::{Case, SEEN, changes_hands};
 use super::{Verdict, violation};
 use crate::change::{Change, Changed};
 use crate::store::execution::{Drift, Operation, holds};
@@ -33,14 +33,7 @@ pub fn look(case: &Case<'_>) -> Verdict {
 
 /// That this commit appends such an entry to the machine's timeline.
 fn told(case: &Case<'_>, of: MachineId, kind: &str, is: impl Fn(&EntryRow) -> bool) -> Verdict {
-    let own = case.changes.iter().any(|change| match change {
-        Change::Entry(machine, changed) => {
-            let entry = changed.after.as_ref().filter(|_| *machine == of);
-            entry.is_some_and(|entry| entry.kind == kind && is(entry))
-        }
-        _ => false,
-    });
-    match own {
+    match case.appends(of, kind, is) {
         true => Ok(()),
         false => violation(
             "what changes is in its machine's timeline",
@@ -119,10 +112,7 @@ fn operation(case: &Case<'_>, changed: &Changed<Operation>) -> Verdict {
     if moved {
         told(case, of, "operation-state", own)?;
     }
-    let generation = |row: &bronzeward_engine::rows::OperationRow| {
-        row.fence.as_ref().map(|fence| fence.generation)
-    };
-    if before.is_some_and(|before| generation(before) != generation(after)) {
+    if changes_hands(changed) {
         told(case, of, "ownership-transition", own)?;
     }
     match (

@@ -6,8 +6,8 @@
 use std::sync::Arc;
 
 use bronzeward_core::id::{
-    ApprovalId, AssignmentId, ClusterId, DraftId, FragmentId, HeadId, IngestionId, MachineId,
-    OperationId, PlanId, PrincipalId, ProfileId,
+    ApprovalId, AssignmentId, DraftId, FragmentId, HeadId, IngestionId, MachineId, OperationId,
+    PrincipalId, ProfileId,
 };
 
 use super::{Eye, RowId, Table};
@@ -59,13 +59,11 @@ impl Relation {
     pub(super) const fn foreign_key(self) -> &'static str {
         match self {
             Relation::Principal => "a foreign key to principal",
-            Relation::Cluster => "a foreign key to cluster",
             Relation::Machine => "a foreign key to machine",
             Relation::Draft => "a foreign key to draft",
             Relation::Claim => "a foreign key to staging_claim",
             Relation::Head => "a foreign key to head",
             Relation::Operation => "a foreign key to operation",
-            Relation::Plan => "a foreign key to plan",
             Relation::Approval => "a foreign key to approval",
             _ => "a foreign key",
         }
@@ -119,12 +117,10 @@ impl Tables {
         let (authoring, execution) = (&self.authoring, &self.execution);
         match relation {
             Relation::Principal => has(&authoring.principals, eye, PrincipalId::from_bits(key)),
-            Relation::Cluster => has(&authoring.clusters, eye, ClusterId::from_bits(key)),
             Relation::Machine => has(&authoring.machines, eye, MachineId::from_bits(key)),
             Relation::Draft => has(&authoring.drafts, eye, DraftId::from_bits(key)),
             Relation::Claim => has(&authoring.claims, eye, IngestionId::from_bits(key)),
             Relation::Operation => has(&execution.operations, eye, OperationId::from_bits(key)),
-            Relation::Plan => has(&execution.plans, eye, PlanId::from_bits(key)),
             Relation::Approval => has(&execution.approvals, eye, ApprovalId::from_bits(key)),
             Relation::Head => [
                 HeadId::Assignment(AssignmentId::from_bits(key)),

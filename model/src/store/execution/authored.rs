@@ -2,10 +2,10 @@
 //!
 //! Never in here: a table of its own.
 
-use bronzeward_core::id::{DraftId, HeadId, MachineId, PrincipalId, TokenId};
+use bronzeward_core::id::{ClusterId, DraftId, HeadId, MachineId, PrincipalId, TokenId};
 use bronzeward_core::principal::Principal;
 use bronzeward_core::time::DbTime;
-use bronzeward_engine::ports::store::HeadKind;
+use bronzeward_engine::ports::store::{ClusterRow, HeadKind};
 use bronzeward_engine::rows::{DraftRow, HeadRow, SourceRevisionId};
 
 use super::statement::kept;
@@ -14,6 +14,7 @@ use crate::store::authoring::{Head, TokenOf};
 
 kept!(
     Head, HeadId => authoring.heads;
+    ClusterRow, ClusterId => authoring.clusters;
     DraftRow, DraftId => authoring.drafts;
     Principal, PrincipalId => authoring.principals;
     DbTime, PrincipalId => authoring.identity_revocations;

@@ -8,8 +8,8 @@ use bronzeward_core::problem::Member;
 use bronzeward_core::revision::Revision;
 use bronzeward_core::time::DbTime;
 use bronzeward_engine::ports::store::{
-    Guard, JobEnd, JobReads, JobWrites, LockMode, NewJob, NewWork, OperationFilter, Page, Paged,
-    Written,
+    ClusterRow, Guard, JobEnd, JobReads, JobWrites, LockMode, NewJob, NewWork, OperationFilter,
+    Page, Paged, Written,
 };
 use bronzeward_engine::rows::{DraftRow, MachineRow, OperationRow};
 
@@ -158,11 +158,7 @@ impl Session {
         self.enter_indexes(&new, None).await?;
         let row = &new.row;
         // Nobody locks a cluster's row.
-        let known = self.look(|tables, eye| {
-            let clusters = &tables.authoring.clusters;
-            clusters.get(eye, &row.cluster).is_some()
-        });
-        self.check("operation_cluster_id_fkey", known)?;
+        self.refers_to_kept::<_, ClusterRow>(&row.cluster, "operation_cluster_id_fkey")?;
         self.parent_kept::<_, MachineRow>(
             row.machine,
             Relation::Machine,

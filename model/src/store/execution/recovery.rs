@@ -6,7 +6,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use bronzeward_core::generation::GenerationPath;
 use bronzeward_core::id::{EpochId, IngestionId, MachineId, OperationId};
 use bronzeward_core::installation::{EntryRequest, Installation};
-use bronzeward_core::observation::Observation;
 use bronzeward_core::revision::TimelineRevision;
 use bronzeward_core::scope::ScopeState;
 use bronzeward_engine::ports::store::{
@@ -211,12 +210,10 @@ impl RecoveryWrites for Session {
         let key = (new.machine, new.revision.0);
         self.insert_kept(key, new.clone(), "scope_accounting_pkey")
             .await?;
-        for (observation, constraint) in [
+        self.refers_to_readings([
             (new.start, "scope_accounting_start_observation_fkey"),
             (new.end, "scope_accounting_end_observation_fkey"),
-        ] {
-            self.refers_to_kept::<_, Observation>(&observation, constraint)?;
-        }
+        ])?;
         self.await_act_of(new.decided.act, "scope_accounting_act_id_fkey")
     }
 
@@ -225,8 +222,7 @@ impl RecoveryWrites for Session {
         let key = (new.machine, new.revision.0);
         self.insert_kept(key, new.clone(), "scope_mark_pkey")
             .await?;
-        let constraint = "scope_mark_observation_id_fkey";
-        self.refers_to_kept::<_, Observation>(&new.observation, constraint)?;
+        self.refers_to_readings([(new.observation, "scope_mark_observation_id_fkey")])?;
         self.await_act_of(new.decided.act, "scope_mark_act_id_fkey")
     }
 

@@ -5,7 +5,8 @@
 
 use std::sync::Arc;
 
-use bronzeward_core::id::{ActId, HeadId, Id, Kind};
+use bronzeward_core::id::{ActId, HeadId, Id, Kind, ObservationId};
+use bronzeward_core::observation::Observation;
 use bronzeward_core::time::DbTime;
 use bronzeward_engine::ports::store::{Guard, LockMode, Page, StoreError};
 
@@ -183,6 +184,16 @@ impl Session {
         let Some(key) = key else { return Ok(()) };
         self.refers_to_kept::<_, V>(&key, constraint)?;
         self.refer([row(relation, key)]).await
+    }
+
+    /// Foreign keys to readings.
+    pub(super) fn refers_to_readings(
+        &mut self,
+        named: impl IntoIterator<Item = (ObservationId, &'static str)>,
+    ) -> Out<()> {
+        named.into_iter().try_for_each(|(reading, constraint)| {
+            self.refers_to_kept::<_, Observation>(&reading, constraint)
+        })
     }
 
     /// Whether a foreign key's row is there, for this transaction.

@@ -166,12 +166,10 @@ impl OperationWrites for Session {
         self.insert_kept(new.attempt, new.clone(), "accounting_pkey")
             .await?;
         self.refers_to_kept::<_, AttemptRow>(&new.attempt, "accounting_attempt_id_fkey")?;
-        for (observation, constraint) in [
+        self.refers_to_readings([
             (new.start, "accounting_start_observation_fkey"),
             (new.end, "accounting_end_observation_fkey"),
-        ] {
-            self.refers_to_kept::<_, Observation>(&observation, constraint)?;
-        }
+        ])?;
         self.await_act_of(new.act, "accounting_act_id_fkey")?;
         self.refer([
             row(Relation::Machine, new.machine),
@@ -282,15 +280,13 @@ impl OperationWrites for Session {
         let constraint = "drift_record_machine_id_fkey";
         self.parent_kept::<_, MachineRow>(Some(machine), Relation::Machine, constraint)
             .await?;
-        for (observation, constraint) in [
+        self.refers_to_readings([
             (new.observation, "drift_record_observation_id_fkey"),
             (
                 new.last_observation,
                 "drift_record_last_observation_id_fkey",
             ),
-        ] {
-            self.refers_to_kept::<_, Observation>(&observation, constraint)?;
-        }
+        ])?;
         let landing = maybe(Relation::Operation, new.late_landing);
         self.refer(landing).await
     }
